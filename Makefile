@@ -40,7 +40,8 @@ lint: env
 unit: env
 # A file's tests stay together and in order: those of the README follow each other. Nothing asserts a time.
 # The longest files come first (tests/conftest.py), which xdist would order by their numbers of tests.
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+# One worker more than there are processors: tests that wait for a budget, a lock or a child use none.
+	$(BIN)/python -m pytest -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadfile --no-loadscope-reorder
 
 env: $(VENV)/.made-from-constraints
 

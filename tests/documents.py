@@ -132,12 +132,12 @@ class Reader:
         return self.server.run(words, self.folder, environment)
 
     def _variables(self) -> dict[str, str]:
-        return {"COLUMNS": "100", "XDG_STATE_HOME": str(self.state)}
+        path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # of torchrun, too, which a command starts
+        return {"COLUMNS": "100", "XDG_STATE_HOME": str(self.state), "PATH": path}
 
     def run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         """Run something else in the folder."""
-        path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-        environment = {**os.environ, **self._variables(), "PATH": path}
+        environment = {**os.environ, **self._variables()}
         return subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False
         )

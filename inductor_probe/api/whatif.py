@@ -236,6 +236,8 @@ def _timed(
     paths = (a.path / _NAME.format(number) for number in count(1))
     path = next(path for path in paths if not path.exists() and not path.with_suffix(".json").exists())
     write_whole(path, source)
+    if not _compiled_alike(a, b):  # then B is other code, also where its text is that of A
+        settings = replace(settings, copies=True)
     result = run_bench_file(path, settings, (), progress, source=source, shared=server)
     ran = tuple(
         (path, hashlib.sha256((texts[path.name] or "").encode()).hexdigest())

@@ -130,7 +130,7 @@ def test_ctrl_c_while_both_are_timed_keeps_what_was_measured(dumps: Path) -> Non
     assert "error: interrupted" in ran.err
     judged = run_next(ran, dumps)
     assert judged.returncode == 0, judged.stderr
-    assert "Compiled call" in judged.stdout
+    assert re.search(r"^ *A  .*\n +B  .*", judged.stdout, re.M), judged.stdout
 
 
 def test_ctrl_c_while_all_is_tried_leaves_the_rest_to_a_repeated_command(dumps: Path) -> None:

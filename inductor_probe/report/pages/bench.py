@@ -314,7 +314,8 @@ def _time(measurement: Measurement, indent: str = "") -> list[Cell]:
 
 def untimed_copies(result: BenchResult) -> list[str]:
     """Return the copies that nobody edited, and that were not timed for it."""
-    timed = {side_name(comparison.candidate).partition(" ")[0] for comparison in result.comparisons}
+    names = [side_name(comparison.candidate) for comparison in result.comparisons]
+    timed = {*names, *(name.partition(" ")[0] for name in names)}  # a side has `k_v2 (a config)`, or `k of B`
     return [
         variant.name
         for variant in result.variants
