@@ -354,3 +354,18 @@ def test_names_in_what_a_template_switches_off_need_no_definition() -> None:
     assert [name for _, name in undefined_names(ast.parse(text), known=known)]
     assert not list(undefined_names(Chosen.of(ast.parse(text)), known=known))
     assert list(undefined_names(Chosen.of(ast.parse(text.replace("False", "True"))), known=known))
+
+
+@pytest.mark.parametrize(("name", "said"), [("buf4", 0), ("buf6", 1)])
+def test_a_node_may_name_a_buffer_that_was_changed_in_place_as_it_was_called_before(
+    tmp_path: Path, name: str, said: int
+) -> None:
+    """Loops that C++ recomputes to fuse them read buf4 again, where buf22 is what a collective made of it."""
+    (folder,) = (DUMPS / "torch-2.13.0-cpu-programs" / "collective_kinds").glob("run_*/torchinductor/*")
+    copy = Path(shutil.copytree(folder, tmp_path / folder.name))
+    file = copy / "ir_post_fusion.txt"
+    text = file.read_text()
+    assert "unmet_dependencies = [MemoryDep('buf22', " in text
+    file.write_text(text.replace("[MemoryDep('buf22', ", f"[MemoryDep('{name}', "))
+    defects = [str(one) for one in check(copy).problems if "does not list it as a user" in str(one)]
+    assert len(defects) == said

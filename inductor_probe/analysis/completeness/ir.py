@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import pairwise
 from pathlib import Path
 
@@ -248,7 +248,7 @@ def _facts(buffer: Buffer) -> str:
 
 def _readers(nodes: NodeIndex, mutated: Set[str]) -> Iterator[Defect]:
     buffers = nodes.buffers
-    users = {name: {user.node for user in buffer.users} for name, buffer in buffers.items()}
+    users = _users(buffers)
     readers: defaultdict[str, set[str]] = defaultdict(set)
     for leaf in nodes.leaves:
         for dep in leaf.reads:
@@ -269,6 +269,20 @@ def _readers(nodes: NodeIndex, mutated: Set[str]) -> Iterator[Defect]:
                 and user.node not in readers[buffer.name]
             ):
                 yield buffer.span, f"{buffer.name} has the user {user.node}, which does not read it"
+
+
+def _users(buffers: Mapping[str, Buffer]) -> dict[str, set[str]]:
+    """Return the users of each buffer, with those of buffers that stand for it once it was changed in place.
+
+    A scatter into buf12 makes buf13, which has the users from there on. A node that reads what the scatter
+    left reads buf13, but buf12 again where C++ recomputed its loops to fuse it (`recompute_size_and_body`
+    in torch/_inductor/scheduler.py does not rename what `_compute_attrs` found).
+    """
+    users = {name: {user.node for user in buffer.users} for name, buffer in buffers.items()}
+    for name, buffer in reversed(list(buffers.items())):  # a buffer that changes another comes after it
+        for changed in buffer.mutations:
+            users.get(changed, set()).update(users[name])
+    return users
 
 
 def _body_defects(
