@@ -127,6 +127,11 @@ _WAITS, _WAIT_S = 20, 0.05
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.\w{8}\.tmp")
 
 
+def seen_from(path: Path, folder: Path) -> Path:
+    """Return `path` relative to `folder` where it lies below it; else as it is."""
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
+
+
 def written_under(name: str) -> str | None:
     """Return the name of the file that `write_whole` was writing under the temporary `name`; None for others.
 

@@ -130,7 +130,7 @@ def dims_sum(sizes: Iterable[Dim]) -> Dim:
     total: _Polynomial = {(): number} if number else {}
     try:
         for parsed in map(parse_index, symbolic):
-            if parsed.opaque:  # a quotient is no factor that can be written anywhere in a product
+            if parsed.opaque:  # it has a floor division, which cannot be reordered within a product
                 raise ValueError("no polynomial")
             for factors, value in parsed.terms:
                 total[factors] = total.get(factors, 0) + value

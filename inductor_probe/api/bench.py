@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.files import seen_from
 from inductor_probe.model.bench import BenchFile, BenchKernelOutput, BenchResult, VerdictOutput
 from inductor_probe.model.cpp_program import ExportCppOutput
 from inductor_probe.model.output import Output
@@ -83,10 +84,7 @@ class WrittenBenchFile(Shown, BenchFile):
     @property
     def document(self) -> Document:
         """What happened to the file, and how its variants differ."""
-        here = Path.cwd()
-        return written_file(
-            self, self.path.relative_to(here) if self.path.is_relative_to(here) else self.path
-        )
+        return written_file(self, seen_from(self.path, Path.cwd()))
 
 
 @dataclass(frozen=True, repr=False)

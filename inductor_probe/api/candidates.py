@@ -260,7 +260,10 @@ class _Tries:
         return [dump.result() for dump in dumps if dump not in interrupted], bool(interrupted)
 
     def _took(self, seconds: float) -> None:
-        """Note how long dumps take here: once that is known, what A took is no guide, maybe beside others."""
+        """Record how long dumps take here.
+
+        The first time replaces that of A, which may have been dumped while other work kept the machine busy.
+        """
         self.dump_s = max(self.dump_s, seconds) if self.compiled else seconds
         self.compiled = True
 
@@ -573,7 +576,7 @@ def _together(tries: _Tries) -> None:
 
 
 def _detail(judged: Judged) -> str:
-    """Return what is to be said of a look beside its verdict; empty where that says it."""
+    """Return a note on the verdict of a look: why it is not more; an empty text if there is none."""
     if judged.standing == "not-faster":
         return NOT_FASTER
     processes = len(judged.comparison.process_ratios)

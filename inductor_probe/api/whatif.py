@@ -15,6 +15,7 @@ from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.trust import texts_to_run
 from inductor_probe.bench.client import Server
+from inductor_probe.files import seen_from
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.output import Output
@@ -122,12 +123,8 @@ def is_whatif(samples: Path) -> bool:
 
 def _from(here: Path, graph: GraphWhatIf) -> GraphWhatIf:
     """Return a graph whose files are named from a folder, where they are below it."""
-
-    def short(path: Path) -> Path:
-        return path.relative_to(here) if path.is_relative_to(here) else path
-
-    ran = tuple((short(path), digest) for path, digest in graph.ran)
-    return replace(graph, file=graph.file and short(graph.file), ran=ran)
+    ran = tuple((seen_from(path, here), digest) for path, digest in graph.ran)
+    return replace(graph, file=graph.file and seen_from(graph.file, here), ran=ran)
 
 
 def _samples_of(here: Path, graph: GraphWhatIf) -> tuple[Process, ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 from rich.console import Console
 
 from inductor_probe.errors import ExitCode, ProbeError
+from inductor_probe.files import seen_from
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
@@ -109,8 +110,7 @@ def say_warning(text: str) -> None:
 
 def relative(path: Path) -> Path:
     """Return `path` as seen from here, when it is below."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    return seen_from(path, Path.cwd())
 
 
 def write_output(path: Path, text: str, *, force: bool) -> None:

@@ -33,6 +33,7 @@ from inductor_probe.discovery.inductor_cache import graphs_named_in, with_cached
 from inductor_probe.discovery.package import PACKAGE, is_package
 from inductor_probe.discovery.walk import Below, compile_order, everything_below, runs_below, runs_in
 from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.files import seen_from
 from inductor_probe.model.debug_dir import TREE, DebugDir, GraphDir
 from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, read_run
 
@@ -245,8 +246,7 @@ def _of_process(target: Target, match: re.Match[str]) -> Target:
 def name_of(run: DebugDir, graph: GraphDir, cwd: Path) -> str:
     """Return a short string that `find` finds a graph by from `cwd`: `gpt_block:1`, or else its path."""
     name = _Runs(runs_below(cwd), cwd).name_of(run, graph)
-    path = graph.path.relative_to(cwd) if graph.path.is_relative_to(cwd) else graph.path
-    return name or str(path)
+    return name or str(seen_from(graph.path, cwd))
 
 
 def labels(cwd: Path) -> tuple[str, ...]:

@@ -62,8 +62,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "own-wrapper": "inside {wrapper}",
         "own-wrapper-needed": "inside {wrapper}: it does not fit the buffers of call",
         "call-varies": "call varies: variants may be {times:g} times as far off as {runs} runs",
-        "rounded-otherwise": "rounds otherwise than call: by root mean square {mean:.2g} times as far off; "
-        "single elements may be {times:g} times",
+        "rounded-otherwise": "{mean:.2g} times as far off as call by root mean square, at most {times:g} "
+        "times in an element; consistent with code that rounds otherwise",
     },
     "graph": {
         "kernels-not-timed": NOT_ALONE + "{error}",

@@ -149,7 +149,7 @@ class RowFailure:
 
     Attributes:
         message: in the words of Python, torch or Ray; of `no-node-left` why the first node was given up.
-        phase: what a process that was killed did then, `checking`; empty where it had not said so.
+        phase: what a killed process was doing, for instance `checking`; empty if it had not reported it.
         signal: its number, where a process ended by one. hosts: in the order of their deaths.
     """
 

@@ -6,8 +6,8 @@ import torch
 
 from inductor_probe.scenario import Scenario
 from tests.proving_ground.programs import Program, scenario_of
-from tests.proving_ground.reduction import on_gpu, product, sum_first, sum_last
-from tests.proving_ground.tensors import add_one
+from tests.proving_ground.reduction import product, sum_first, sum_last
+from tests.proving_ground.tensors import add_one, floats_on_gpu
 
 
 def copy_transposed(values: torch.Tensor) -> torch.Tensor:
@@ -53,7 +53,7 @@ PROGRAMS = {
     "pointwise": Program(
         code="pointwise-autotuning",
         function=add_one,
-        inputs=lambda: on_gpu(600, 1024),
+        inputs=lambda: floats_on_gpu(600, 1024),
         operands={"heuristic": "pointwise", "size_hints": ("x=1048576",), "numels": ("x=614400",)},
         flip={"triton.autotune_pointwise": False},
         turned=("one-config", "pointwise-autotuning-off"),
@@ -62,7 +62,7 @@ PROGRAMS = {
     "pointwise_off": Program(
         code="pointwise-autotuning-off",
         function=add_one,
-        inputs=lambda: on_gpu(600, 1024),
+        inputs=lambda: floats_on_gpu(600, 1024),
         settings={"triton.autotune_pointwise": False},
         flip={"triton.autotune_pointwise": True},
         turned=("several-configs", "pointwise-autotuning"),
@@ -71,26 +71,26 @@ PROGRAMS = {
     "tiny": Program(
         code="one-fits",
         function=add_one,
-        inputs=lambda: on_gpu(4),
+        inputs=lambda: floats_on_gpu(4),
         operands={"size_hints": ("x=4",)},
-        flipped_inputs=lambda: on_gpu(600, 1024),
+        flipped_inputs=lambda: floats_on_gpu(600, 1024),
         turned=("several-configs", "pointwise-autotuning"),
         device="cuda",
     ),
     "square": Program(
         code="one-input-one-output",
         function=copy_transposed,
-        inputs=lambda: on_gpu(256, 512),
+        inputs=lambda: floats_on_gpu(256, 512),
         operands={"size_hints": ("y=512", "x=256")},
         flipped_function=add_transposed,
-        flipped_inputs=lambda: (*on_gpu(256, 512), *on_gpu(512, 256)),
+        flipped_inputs=lambda: (*floats_on_gpu(256, 512), *floats_on_gpu(512, 256)),
         turned=("several-configs", "pointwise-autotuning"),
         device="cuda",
     ),
     "cubes": Program(
         code="three-loops",
         function=add_to_part,
-        inputs=lambda: on_gpu(64, 32, 32),
+        inputs=lambda: floats_on_gpu(64, 32, 32),
         settings={"triton.prefer_nd_tiling": True, "triton.max_tiles": 3},
         flip=ALL,
         turned=("several-configs", "max-autotune"),
@@ -99,7 +99,7 @@ PROGRAMS = {
     "all": Program(
         code="max-autotune",
         function=copy_transposed,
-        inputs=lambda: on_gpu(256, 512),
+        inputs=lambda: floats_on_gpu(256, 512),
         settings=ALL,
         flip=FEW,
         turned=("one-config", "one-input-one-output"),
@@ -108,7 +108,7 @@ PROGRAMS = {
     "hint": Program(
         code="known-hint",
         function=sum_last,
-        inputs=lambda: on_gpu(64, 4096),
+        inputs=lambda: floats_on_gpu(64, 4096),
         operands={"heuristic": "reduction", "hint": "INNER"},
         flip=ALL,
         turned=("several-configs", "max-autotune"),
@@ -117,7 +117,7 @@ PROGRAMS = {
     "persistent_hint": Program(
         code="known-hint",
         function=sum_last,
-        inputs=lambda: on_gpu(64, 512),
+        inputs=lambda: floats_on_gpu(64, 512),
         operands={"heuristic": "persistent_reduction", "hint": "INNER", "size_hints": ("x=64", "r0_=512")},
         flip=ALL,
         turned=("several-configs", "max-autotune"),
@@ -126,26 +126,26 @@ PROGRAMS = {
     "no_hint": Program(
         code="default-hint",
         function=sum_first,
-        inputs=lambda: on_gpu(64, 65536),
+        inputs=lambda: floats_on_gpu(64, 65536),
         operands={"hint": "DEFAULT"},
         flipped_function=sum_last,
-        flipped_inputs=lambda: on_gpu(64, 512),
+        flipped_inputs=lambda: floats_on_gpu(64, 512),
         turned=("one-config", "known-hint"),
         device="cuda",
     ),
     "short": Program(
         code="short-rows",
         function=sum_last,
-        inputs=lambda: on_gpu(1024, 128),
+        inputs=lambda: floats_on_gpu(1024, 128),
         operands={"hint": "INNER"},
-        flipped_inputs=lambda: on_gpu(1024, 256),
+        flipped_inputs=lambda: floats_on_gpu(1024, 256),
         turned=("one-config", "known-hint"),
         device="cuda",
     ),
     "whole_rows": Program(
         code="whole-row-config",
         function=scaled_by_sums,
-        inputs=lambda: on_gpu(4096, 4096),
+        inputs=lambda: floats_on_gpu(4096, 4096),
         operands={"hint": "INNER"},
         flipped_function=sum_last,
         turned=("one-config", "known-hint"),
@@ -154,7 +154,7 @@ PROGRAMS = {
     "tiled": Program(
         code="tiled-reduction",
         function=sum_and_transpose,
-        inputs=lambda: on_gpu(512, 96, 256),
+        inputs=lambda: floats_on_gpu(512, 96, 256),
         operands={"size_hints": ("y=512", "x=256", "r0_=128"), "numels": ("y=512", "x=256", "r0_=96")},
         flip={"triton.max_tiles": 1},
         turned=("several-configs", "default-hint"),
@@ -163,7 +163,7 @@ PROGRAMS = {
     "deterministic": Program(
         code="deterministic",
         function=sum_first,
-        inputs=lambda: on_gpu(64, 65536),
+        inputs=lambda: floats_on_gpu(64, 65536),
         settings={"deterministic": True},
         flip={"deterministic": False},
         turned=("several-configs", "default-hint"),
@@ -172,7 +172,7 @@ PROGRAMS = {
     "template": Program(
         code="template-config",
         function=product,
-        inputs=lambda: (*on_gpu(256, 256), *on_gpu(256, 256)),
+        inputs=lambda: (*floats_on_gpu(256, 256), *floats_on_gpu(256, 256)),
         settings=TEMPLATES,
         flip={"max_autotune": False},
         device="cuda",
@@ -180,7 +180,7 @@ PROGRAMS = {
     "lists": Program(
         code="foreach-warps",
         function=add_lists,
-        inputs=lambda: (*on_gpu(64, 64), *on_gpu(64, 64)),
+        inputs=lambda: (*floats_on_gpu(64, 64), *floats_on_gpu(64, 64)),
         flip=ALL,
         turned=("several-configs", "max-autotune"),
         device="cuda",
@@ -188,7 +188,7 @@ PROGRAMS = {
     "combo": Program(
         code="combo-kernel",
         function=add_apart,
-        inputs=lambda: (*on_gpu(600, 1024), *on_gpu(300, 500)),
+        inputs=lambda: (*floats_on_gpu(600, 1024), *floats_on_gpu(300, 500)),
         settings={"combo_kernels": True, "combo_kernel_per_subkernel_blocks": True},
         operands={"parts": 2, "sizes_of_parts": ("x=1048576", "x=262144")},
         flip={"combo_kernels": False},
@@ -200,7 +200,7 @@ PROGRAMS = {
     "product": Program(
         code="matrix-product",
         function=product,
-        inputs=lambda: (*on_gpu(64, 128), *on_gpu(128, 64)),
+        inputs=lambda: (*floats_on_gpu(64, 128), *floats_on_gpu(128, 64)),
         settings={"triton.native_matmul": True},
         flip={"triton.native_matmul": False},
         device="cuda",

@@ -1,4 +1,7 @@
-"""How reductions are generated, and why: a program for each cause, with its flip."""
+"""How reductions are generated, and why: a program for each cause, with its flip.
+
+Those about scans are in `scans.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ import torch._dynamo
 from torch._inductor import config
 
 from inductor_probe.scenario import Scenario
+from tests.proving_ground import scans
 from tests.proving_ground.programs import Program, scenario_of
+from tests.proving_ground.tensors import floats, floats_on_gpu
 
 TWO_PASSES = getattr(config.cpp, "use_two_step_variance_threshold", config.unroll_reductions_threshold - 1)
 """Most elements that mean and variance take two passes over, on a CPU: torch 2.11 has no setting for it."""
@@ -50,16 +55,6 @@ def with_unknown_sizes(compiled: Any, *inputs: torch.Tensor) -> torch.Tensor:
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
         result: torch.Tensor = compiled(*inputs)
     return result
-
-
-def ones(*size: int, device: str = "cpu") -> tuple[torch.Tensor, ...]:
-    """Return a tensor of ones."""
-    return (torch.ones(size, device=device),)
-
-
-def on_gpu(*size: int) -> tuple[torch.Tensor, ...]:
-    """Return a tensor of ones on a GPU."""
-    return ones(*size, device="cuda")
 
 
 def sum_both(rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
@@ -117,23 +112,6 @@ def product(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     return first @ second
 
 
-def running_sum(values: torch.Tensor) -> torch.Tensor:
-    """Return sums of each row up to each of its elements."""
-    return values.cumsum(-1)
-
-
-def recurrence(values: torch.Tensor) -> torch.Tensor:
-    """Return the states of a linear recurrence along each row: a scan of two values."""
-    from torch._higher_order_ops.associative_scan import associative_scan  # noqa: PLC0415 - torch has it late
-
-    def combined(first: Pair, second: Pair) -> Pair:
-        return first[0] * second[0], second[0] * first[1] + second[1]
-
-    pairs = values.sigmoid(), values * 2
-    states: torch.Tensor = associative_scan(combined, pairs, 1, combine_mode="pointwise")[1]
-    return states
-
-
 def softmax(values: torch.Tensor) -> torch.Tensor:
     """Return a softmax of each row."""
     return values.softmax(-1)
@@ -148,8 +126,6 @@ UNROLLED = ("unrolled", "split", "not-split")
 PARTS = ("split", "not-split")
 VARIANCE = ("two-passes", "one-pass")
 COOPERATES = ("cooperative", "not-cooperative")
-Pair = tuple[torch.Tensor, torch.Tensor]
-SCAN = ("split-scan", "whole-scan")
 LOOP = ("persistent", "looped")
 HINT = ("INNER", "OUTER", "OUTER_TINY", "DEFAULT")
 
@@ -157,16 +133,16 @@ PROGRAMS = {
     "one_element": Program(
         code="single-element",
         function=sum_last,
-        inputs=lambda: ones(16, 1),
+        inputs=lambda: floats(16, 1),
         among=UNROLLED,
         operands={"elements": 1, "outputs": 16},
-        flipped_inputs=lambda: ones(16, 64),
+        flipped_inputs=lambda: floats(16, 64),
         turned=("not-split", "cpu-backend"),
     ),
     "unrolled": Program(
         code="below-unroll-threshold",
         function=sum_last,
-        inputs=lambda: ones(16, 4),
+        inputs=lambda: floats(16, 4),
         among=UNROLLED,
         operands={"elements": 4, "outputs": 16, "threshold": 8},
         flip={"unroll_reductions_threshold": 4},
@@ -175,7 +151,7 @@ PROGRAMS = {
     "unknown_sizes": Program(
         code="sizes-not-known",
         function=sum_of_indices,
-        inputs=lambda: ones(8, 8),
+        inputs=lambda: floats(8, 8),
         step=with_unknown_sizes,
         among=PARTS,
         operands={"outputs": 2},
@@ -185,7 +161,7 @@ PROGRAMS = {
     "single_output": Program(
         code="single-output",
         function=sum_all,
-        inputs=lambda: ones(16, 64),
+        inputs=lambda: floats(16, 64),
         among=HINT,
         operands={"elements": 1024, "outputs": 1, "hint": "INNER", "parts": 1},
         flipped_function=sum_last,
@@ -194,80 +170,80 @@ PROGRAMS = {
     "few_elements": Program(
         code="few-elements",
         function=sum_last,
-        inputs=lambda: ones(16, 32),
+        inputs=lambda: floats(16, 32),
         among=HINT,
         operands={"elements": 32, "elements_limit": 32},
-        flipped_inputs=lambda: ones(16, 33),
+        flipped_inputs=lambda: floats(16, 33),
         turned=("INNER", "contiguous-reads"),
     ),
     "many_outputs": Program(
         code="many-outputs",
         function=sum_last,
-        inputs=lambda: ones(65536, 64),
+        inputs=lambda: floats(65536, 64),
         among=HINT,
         operands={"outputs": 65536},
-        flipped_inputs=lambda: ones(16, 64),
+        flipped_inputs=lambda: floats(16, 64),
         turned=("INNER", "contiguous-reads"),
     ),
     "contiguous": Program(
         code="contiguous-reads",
         function=sum_last,
-        inputs=lambda: ones(16, 64),
+        inputs=lambda: floats(16, 64),
         among=HINT,
         operands={"strides": ("1",), "inner": 1, "reads": 1},
         flipped_function=sum_first,
-        flipped_inputs=lambda: ones(64, 16),
+        flipped_inputs=lambda: floats(64, 16),
         turned=("OUTER", "strided-reads"),
     ),
     "strided": Program(
         code="strided-reads",
         function=sum_first,
-        inputs=lambda: ones(64, 16),
+        inputs=lambda: floats(64, 16),
         among=HINT,
         operands={"strides": ("16",), "inner": 0, "reads": 1},
         flipped_function=sum_last,
-        flipped_inputs=lambda: ones(16, 64),
+        flipped_inputs=lambda: floats(16, 64),
         turned=("INNER", "contiguous-reads"),
     ),
     "broadcast": Program(
         code="no-strided-read",
         function=sum_rows_of_ones,
-        inputs=lambda: ones(16),
+        inputs=lambda: floats(16),
         among=HINT,
         flipped_function=sum_last,
-        flipped_inputs=lambda: ones(16, 64),
+        flipped_inputs=lambda: floats(16, 64),
         turned=("INNER", "contiguous-reads"),
     ),
     "cpu": Program(
         code="cpu-backend",
         function=sum_last,
-        inputs=lambda: ones(2, 65536),
+        inputs=lambda: floats(2, 65536),
         among=PARTS,
-        flipped_inputs=lambda: ones(2, 4),
+        flipped_inputs=lambda: floats(2, 4),
         turned=None,
     ),
     "two_passes": Program(
         code="elements-within-threshold",
         function=variance,
-        inputs=lambda: ones(16, 6),
+        inputs=lambda: floats(16, 6),
         among=VARIANCE,
         operands={"elements": 6, "threshold": TWO_PASSES},
-        flipped_inputs=lambda: ones(16, 2048),
+        flipped_inputs=lambda: floats(16, 2048),
         turned=("one-pass", "elements-above-threshold"),
     ),
     "welford": Program(
         code="elements-above-threshold",
         function=variance,
-        inputs=lambda: ones(16, 2048),
+        inputs=lambda: floats(16, 2048),
         among=VARIANCE,
         operands={"elements": 2048, "threshold": TWO_PASSES},
-        flipped_inputs=lambda: ones(16, 6),
+        flipped_inputs=lambda: floats(16, 6),
         turned=("two-passes", "elements-within-threshold"),
     ),
     "split": Program(
         code="work-for-processors",
         function=largest,
-        inputs=lambda: on_gpu(4, 65536),
+        inputs=lambda: floats_on_gpu(4, 65536),
         about=("buf1",),
         among=PARTS,
         operands={"elements": 65536, "outputs": 4},
@@ -279,7 +255,7 @@ PROGRAMS = {
     "split_off": Program(
         code="split-reductions-off",
         function=largest,
-        inputs=lambda: on_gpu(4, 65536),
+        inputs=lambda: floats_on_gpu(4, 65536),
         about=("buf0",),
         among=PARTS,
         settings={"split_reductions": False},
@@ -291,11 +267,11 @@ PROGRAMS = {
     "enough_outputs": Program(
         code="enough-outputs",
         function=largest,
-        inputs=lambda: on_gpu(512, 65536),
+        inputs=lambda: floats_on_gpu(512, 65536),
         about=("buf0",),
         among=PARTS,
         operands={"outputs": 512},
-        flipped_inputs=lambda: on_gpu(4, 65536),
+        flipped_inputs=lambda: floats_on_gpu(4, 65536),
         flipped_about=("buf1",),
         turned=("split", "work-for-processors"),
         device="cuda",
@@ -303,11 +279,11 @@ PROGRAMS = {
     "short": Program(
         code="short-reduction",
         function=largest,
-        inputs=lambda: on_gpu(4, 8192),
+        inputs=lambda: floats_on_gpu(4, 8192),
         about=("buf0",),
         among=PARTS,
         operands={"elements": 8192, "elements_limit": 8192},
-        flipped_inputs=lambda: on_gpu(4, 65536),
+        flipped_inputs=lambda: floats_on_gpu(4, 65536),
         flipped_about=("buf1",),
         turned=("split", "work-for-processors"),
         device="cuda",
@@ -315,7 +291,7 @@ PROGRAMS = {
     "sort": Program(
         code="sort",
         function=in_order,
-        inputs=lambda: on_gpu(64, 256),
+        inputs=lambda: floats_on_gpu(64, 256),
         among=LOOP,
         flipped_function=sum_last,
         turned=("persistent", "elements-fit-a-tile"),
@@ -324,7 +300,7 @@ PROGRAMS = {
     "indices": Program(
         code="index-reduction",
         function=index_of_largest,
-        inputs=lambda: on_gpu(4, 65536),
+        inputs=lambda: floats_on_gpu(4, 65536),
         about=("buf0",),
         among=PARTS,
         operands={"type": "argmax"},
@@ -336,7 +312,7 @@ PROGRAMS = {
     "cooperative": Program(
         code="cooperative-reduction",
         function=largest,
-        inputs=lambda: on_gpu(4, 262144),
+        inputs=lambda: floats_on_gpu(4, 262144),
         about=("buf0",),
         among=PARTS,
         operands={"elements": 262144, "elements_limit": 131072},
@@ -349,18 +325,18 @@ PROGRAMS = {
     "cooperates": Program(
         code="work-for-blocks",
         function=largest,
-        inputs=lambda: on_gpu(4, 262144),
+        inputs=lambda: floats_on_gpu(4, 262144),
         among=COOPERATES,
         operands={"elements": 262144, "outputs": 4, "elements_limit": 131072},
         settings={"triton.cooperative_reductions": True},
-        flipped_inputs=lambda: on_gpu(4, 8192),
+        flipped_inputs=lambda: floats_on_gpu(4, 8192),
         turned=("not-cooperative", "elements-below-limit"),
         device="cuda",
     ),
     "cooperates_forced": Program(
         code="cooperation-forced",
         function=largest,
-        inputs=lambda: on_gpu(64, 4096),
+        inputs=lambda: floats_on_gpu(64, 4096),
         among=COOPERATES,
         settings={"triton.cooperative_reductions": True, "triton.force_cooperative_reductions": True},
         flip={"triton.force_cooperative_reductions": False},
@@ -370,30 +346,30 @@ PROGRAMS = {
     "too_many_outputs": Program(
         code="outputs-above-limit",
         function=largest,
-        inputs=lambda: on_gpu(17, 4194304),
+        inputs=lambda: floats_on_gpu(17, 4194304),
         about=("op0",),
         among=COOPERATES,
         operands={"outputs": 17, "outputs_limit": 16},
         settings={"triton.cooperative_reductions": True, "split_reductions": False},
-        flipped_inputs=lambda: on_gpu(16, 4194304),
+        flipped_inputs=lambda: floats_on_gpu(16, 4194304),
         turned=("cooperative", "work-for-blocks"),
         device="cuda",
     ),
     "too_few_elements": Program(
         code="elements-below-limit",
         function=largest,
-        inputs=lambda: on_gpu(4, 8192),
+        inputs=lambda: floats_on_gpu(4, 8192),
         among=COOPERATES,
         operands={"elements": 8192, "elements_limit": 131072},
         settings={"triton.cooperative_reductions": True},
-        flipped_inputs=lambda: on_gpu(4, 262144),
+        flipped_inputs=lambda: floats_on_gpu(4, 262144),
         turned=("cooperative", "work-for-blocks"),
         device="cuda",
     ),
     "cooperative_off": Program(
         code="cooperative-reductions-off",
         function=index_of_largest,
-        inputs=lambda: on_gpu(4, 262144),
+        inputs=lambda: floats_on_gpu(4, 262144),
         about=("op0",),
         among=COOPERATES,
         operands={"elements": 262144, "elements_limit": 131072},
@@ -401,36 +377,7 @@ PROGRAMS = {
         turned=("cooperative", "work-for-blocks"),
         device="cuda",
     ),
-    "split_scan": Program(
-        code="work-for-processors",
-        function=running_sum,
-        inputs=lambda: on_gpu(2, 1048576),
-        among=SCAN,
-        operands={"elements": 1048576, "outputs": 2},
-        flipped_inputs=lambda: on_gpu(2, 8192),
-        turned=("whole-scan", "short-reduction"),
-        device="cuda",
-    ),
-    "scan_of_two_values": Program(
-        code="several-values",
-        function=recurrence,
-        inputs=lambda: on_gpu(2, 1048576),
-        among=SCAN,
-        operands={"elements": 1048576, "outputs": 2, "values": 2},
-        flipped_inputs=lambda: on_gpu(2, 8192),
-        turned=("whole-scan", "short-reduction"),
-        device="cuda",
-    ),
-    "scan_of_many_rows": Program(
-        code="enough-outputs",
-        function=running_sum,
-        inputs=lambda: on_gpu(512, 65536),
-        among=SCAN,
-        operands={"outputs": 512},
-        flipped_inputs=lambda: on_gpu(2, 65536),
-        turned=("split-scan", "work-for-processors"),
-        device="cuda",
-    ),
+    **scans.PROGRAMS,
     "half_variance": Program(
         code="elements-below-minimum",
         function=variance,
@@ -466,18 +413,18 @@ PROGRAMS = {
     "softmax_sums": Program(
         code="contiguous-reads",
         function=softmax,
-        inputs=lambda: on_gpu(64, 4096),
+        inputs=lambda: floats_on_gpu(64, 4096),
         about=("buf0",),
         among=HINT,
         operands={"elements": 4096, "hint": "INNER"},
-        flipped_inputs=lambda: on_gpu(65536, 64),
+        flipped_inputs=lambda: floats_on_gpu(65536, 64),
         turned=("DEFAULT", "many-outputs"),
         device="cuda",
     ),
     "ranges_of_input": Program(
         code="ranges-of-its-input",
         function=sum_of_normalised,
-        inputs=lambda: on_gpu(512, 512),
+        inputs=lambda: floats_on_gpu(512, 512),
         among=("split",),
         flipped_function=sum_all,
         turned=("split", "work-for-processors"),
@@ -486,7 +433,7 @@ PROGRAMS = {
     "matrix_product": Program(
         code="matrix-product",
         function=product,
-        inputs=lambda: (*on_gpu(64, 128), *on_gpu(128, 64)),
+        inputs=lambda: (*floats_on_gpu(64, 128), *floats_on_gpu(128, 64)),
         about=("buf0",),
         among=HINT,
         settings={"triton.native_matmul": True},
@@ -496,7 +443,7 @@ PROGRAMS = {
     "persistent_off": Program(
         code="persistent-reductions-off",
         function=sum_last,
-        inputs=lambda: on_gpu(64, 512),
+        inputs=lambda: floats_on_gpu(64, 512),
         about=("op0",),
         settings={"triton.persistent_reductions": False},
         flip={"triton.persistent_reductions": True},
@@ -506,7 +453,7 @@ PROGRAMS = {
     "persistent": Program(
         code="elements-fit-a-tile",
         function=sum_last,
-        inputs=lambda: on_gpu(64, 512),
+        inputs=lambda: floats_on_gpu(64, 512),
         about=("op0",),
         operands={"elements": 512, "limit": 1024, "hint": "INNER"},
         flip={"triton.persistent_reductions": False},
@@ -516,17 +463,17 @@ PROGRAMS = {
     "looped": Program(
         code="elements-exceed-a-tile",
         function=sum_last,
-        inputs=lambda: on_gpu(64, 4096),
+        inputs=lambda: floats_on_gpu(64, 4096),
         about=("op0",),
         operands={"elements": 4096, "limit": 1024, "hint": "INNER"},
-        flipped_inputs=lambda: on_gpu(64, 512),
+        flipped_inputs=lambda: floats_on_gpu(64, 512),
         turned=("persistent", "elements-fit-a-tile"),
         device="cuda",
     ),
     "symbolic": Program(
         code="symbolic-elements",
         function=sum_last,
-        inputs=lambda: on_gpu(64, 512),
+        inputs=lambda: floats_on_gpu(64, 512),
         about=("op0",),
         dynamic=True,
         turned=("persistent", "elements-fit-a-tile"),
@@ -535,12 +482,12 @@ PROGRAMS = {
     "hint": Program(
         code="hint-of-its-reductions",
         function=sum_last,
-        inputs=lambda: on_gpu(64, 4096),
+        inputs=lambda: floats_on_gpu(64, 4096),
         about=("op0",),
         among=HINT,
         operands={"hints": ("INNER",)},
         flipped_function=sum_first,
-        flipped_inputs=lambda: on_gpu(64, 65536),
+        flipped_inputs=lambda: floats_on_gpu(64, 65536),
         turned=("DEFAULT", "hint-of-its-reductions"),
         device="cuda",
     ),
@@ -552,7 +499,7 @@ PROGRAMS = {
         among=HINT,
         operands={"hints": ("INNER", "OUTER")},
         flipped_function=sum_last,
-        flipped_inputs=lambda: on_gpu(64, 4096),
+        flipped_inputs=lambda: floats_on_gpu(64, 4096),
         flipped_about=("op0",),
         turned=("INNER", "hint-of-its-reductions"),
         device="cuda",
@@ -560,7 +507,7 @@ PROGRAMS = {
     "pointwise": Program(
         code="non-contiguous-pointwise",
         function=normalised_transposed,
-        inputs=lambda: on_gpu(64, 4096),
+        inputs=lambda: floats_on_gpu(64, 4096),
         about=("op0", "op1"),
         among=HINT,
         operands={"hints": ("INNER",)},
@@ -571,31 +518,31 @@ PROGRAMS = {
     "contiguous_nodes": Program(
         code="contiguous-nodes",
         function=sum_last,
-        inputs=lambda: on_gpu(262144, 64),
+        inputs=lambda: floats_on_gpu(262144, 64),
         about=("op0",),
         among=HINT,
         operands={"hints": ("DEFAULT",)},
         flipped_function=sum_first,
-        flipped_inputs=lambda: on_gpu(64, 262144),
+        flipped_inputs=lambda: floats_on_gpu(64, 262144),
         turned=("DEFAULT", "hint-of-its-reductions"),
         device="cuda",
     ),
     "coalesced": Program(
         code="coalesced-along-reduction",
         function=sum_part,
-        inputs=lambda: on_gpu(262144, 100),
+        inputs=lambda: floats_on_gpu(262144, 100),
         about=("op0",),
         among=HINT,
         operands={"hints": ("DEFAULT",)},
         flipped_function=sum_first,
-        flipped_inputs=lambda: on_gpu(64, 262144),
+        flipped_inputs=lambda: floats_on_gpu(64, 262144),
         turned=("DEFAULT", "hint-of-its-reductions"),
         device="cuda",
     ),
     "looped_of_two_kernels": Program(
         code="elements-exceed-a-tile",
         function=sum_last,
-        inputs=lambda: on_gpu(64, 4096),
+        inputs=lambda: floats_on_gpu(64, 4096),
         among=LOOP,
         flip={"triton.multi_kernel": 1},
         turned=("persistent", "elements-fit-a-tile"),

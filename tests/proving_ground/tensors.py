@@ -55,6 +55,11 @@ def floats(*size: int) -> Tensors:
     return numbers(torch.float32, *size)
 
 
+def floats_on_gpu(*size: int) -> Tensors:
+    """Return the same on a GPU."""
+    return (torch.ones(size, device="cuda"),)
+
+
 def without_gradients(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
     """Call a function where no gradients are recorded."""
     with torch.no_grad():

@@ -6,7 +6,7 @@ import torch
 
 from inductor_probe.scenario import Scenario
 from tests.proving_ground.programs import Program, scenario_of
-from tests.proving_ground.tensors import add_one
+from tests.proving_ground.tensors import add_one, floats_on_gpu
 
 TILES = ("two-d-tiles", "one-d-tiles", "three-d-tiles")
 
@@ -41,12 +41,7 @@ def transposed_and_scaled(
 
 def scaled_inputs() -> tuple[torch.Tensor, ...]:
     """Return what `transposed_and_scaled` takes."""
-    return (*on_gpu(6000000), *on_gpu(3), *on_gpu(2000))
-
-
-def on_gpu(*size: int) -> tuple[torch.Tensor, ...]:
-    """Return a tensor of ones on a GPU."""
-    return (torch.ones(size, device="cuda"),)
+    return (*floats_on_gpu(6000000), *floats_on_gpu(3), *floats_on_gpu(2000))
 
 
 ONE_TILE = {"triton.max_tiles": 1}
@@ -56,7 +51,7 @@ PROGRAMS = {
     "coalescing": Program(
         code="coalescing",
         function=copy_transposed,
-        inputs=lambda: on_gpu(256, 512),
+        inputs=lambda: floats_on_gpu(256, 512),
         operands={"tiling": "y=512, x=256"},
         flip=ONE_TILE,
         turned=("one-d-tiles", "tile-limit"),
@@ -65,7 +60,7 @@ PROGRAMS = {
     "limit": Program(
         code="tile-limit",
         function=copy_transposed,
-        inputs=lambda: on_gpu(256, 512),
+        inputs=lambda: floats_on_gpu(256, 512),
         operands={"tiling": "x=131072", "limit": 1},
         settings=ONE_TILE,
         flip={"triton.max_tiles": None},
@@ -75,7 +70,7 @@ PROGRAMS = {
     "one_candidate": Program(
         code="one-candidate",
         function=add_one,
-        inputs=lambda: on_gpu(256, 512),
+        inputs=lambda: floats_on_gpu(256, 512),
         operands={"tiling": "x=131072"},
         flipped_function=copy_transposed,
         turned=("two-d-tiles", "coalescing"),
@@ -84,7 +79,7 @@ PROGRAMS = {
     "strides": Program(
         code="strides",
         function=copy_transposed,
-        inputs=lambda: on_gpu(256, 512),
+        inputs=lambda: floats_on_gpu(256, 512),
         operands={"tiling": "y=512, x=256"},
         settings=BY_STRIDES,
         flip=ONE_TILE,
@@ -94,7 +89,7 @@ PROGRAMS = {
     "reductions": Program(
         code="reductions-not-tiled",
         function=sum_part,
-        inputs=lambda: on_gpu(16384, 16, 16),
+        inputs=lambda: floats_on_gpu(16384, 16, 16),
         operands={"tiling": "x=16384, r0_=128"},
         settings={**BY_STRIDES, "triton.prefer_nd_tiling": True},
         flip={"triton.tile_reductions": True},
@@ -104,7 +99,7 @@ PROGRAMS = {
     "n_d_tiles": Program(
         code="n-d-tiles-preferred",
         function=add_to_part,
-        inputs=lambda: on_gpu(256, 512),
+        inputs=lambda: floats_on_gpu(256, 512),
         operands={"tiling": "y=256, x=128"},
         settings={"triton.prefer_nd_tiling": True},
         flip={"triton.prefer_nd_tiling": False},
@@ -126,7 +121,7 @@ PROGRAMS = {
     "matrix_product": Program(
         code="matrix-product",
         function=product,
-        inputs=lambda: (*on_gpu(64, 128), *on_gpu(128, 64)),
+        inputs=lambda: (*floats_on_gpu(64, 128), *floats_on_gpu(128, 64)),
         operands={"tiling": "y=64, x=64, r0_=128"},
         settings={"triton.native_matmul": True},
         flip={"triton.native_matmul": False},

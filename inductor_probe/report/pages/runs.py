@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from inductor_probe.files import seen_from
 from inductor_probe.model.runs import GraphSummary, NextStep, Removal, RunFacts, RunSummary
 from inductor_probe.report.document import (
     Block,
@@ -116,7 +117,7 @@ def _names(runs: Sequence[RunFacts], root: Path, *, one_tree: bool) -> dict[Path
         else:
             while path.parent != root and below[path.parent] == 1:
                 path = path.parent
-            names[run.path] = str(path.relative_to(root) if path.is_relative_to(root) else path)
+            names[run.path] = str(seen_from(path, root))
     return names
 
 

@@ -30,7 +30,7 @@ def same_result(result: BenchResult) -> str | None:
         if remark.code == "call-varies":
             return "A gives other values each time it runs: B is as far from float64 as runs of A may be."
     if any(remark.code == "rounded-otherwise" for variant in result.variants for remark in variant.remarks):
-        return "B computes what A does but for its rounding, as where numbers are added in another order."
+        return "Elements of B are further off than those of A; consistent with adding in another order."
     if pristine is None or pristine.remarks:
         return "B computes what A does, on two sets of inputs."
     return "A and B compute what the graph does in float64, on two sets of inputs."
