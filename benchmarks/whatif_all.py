@@ -1,6 +1,6 @@
 """What does inductor leave on the table? `probe whatif --try-all` for every case of the scenarios.
 
-    python benchmarks/whatif_all.py compile OUT [--device cpu|cuda] [--only TEXT ...] [--jobs N]
+    python benchmarks/whatif_all.py compile OUT [--device cpu|cuda] [--target GPU] [--only TEXT ...] [--jobs N]
     python benchmarks/whatif_all.py time OUT [--budget SECONDS] [--only TEXT ...] [--pinned CORES | --jobs N]
     python benchmarks/whatif_all.py compile OUT --nothing [--only TEXT ...] [--jobs N]
     python benchmarks/whatif_all.py nothing OUT [--budget SECONDS] [--graphs 20] [--only TEXT ...]
@@ -10,7 +10,10 @@
 case, the cases in the order of `--only`. For a CPU they are forks of a process that has imported torch
 (`tests/torch_server.py`), or with `--cold`, as ever for a GPU, processes that import it: a torch for CUDA
 starts threads as it is imported. Candidates with which torch times code are dumped last, and beside others,
-too: what it chooses then stands in the dump, and may differ from what it would choose alone. `time`
+too: what it chooses then stands in the dump, and may differ from what it would choose alone. With
+`--target` (`h200`) the code for that GPU is generated on a machine without it (`probe dump --target`), to be
+timed on one that has it; what torch decides by timing code is left out, as nothing can be timed there: leave
+such candidates, and cases, to a `compile` on that GPU, which goes on in the same folder. `time`
 checks and times what was dumped and has other code than the case as it is, alone, for at most `--budget`
 seconds each case. With `--pinned` each case has a core of its own, which is for C++
 kernels of one thread on a machine with many; with `--jobs` several are loaded and checked at once, and
@@ -45,11 +48,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import inductor_probe as ip
+from inductor_probe.analysis.causes.candidates import times_code
 from inductor_probe.api import candidates as trying
 from inductor_probe.api import whatif as comparing
 from inductor_probe.api.baseline import as_it_is
 from inductor_probe.bench.looks import seconds_of
 from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.autotuning import CHOICES_NAME
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.whatif import WHATIF_NAME, Candidate, GraphWhatIf, Trial
 from inductor_probe.store.trials import read_trials, write_trials
@@ -130,8 +135,9 @@ class Dumps:
         chosen: Iterable[tuple[Path, str]],
         until: float,
         among: Sequence[Candidate] | None = None,
+        target: str | None = None,
     ) -> None:
-        self.out, self.until, self.among = out, until, among
+        self.out, self.until, self.among, self.target = out, until, among, target
         self.cases = list(chosen)
         self.begun = time.monotonic()
         self.ended = self.failed = 0
@@ -162,7 +168,10 @@ class Dumps:
         """Begin what comes next: candidates of cases that were dumped, in the order of cases; else a case."""
         if not self._ready:
             number, case = self._first.pop()
-            return pool.submit(as_it_is_with_candidates, self.out, *case, self.among), (number, None)
+            return pool.submit(as_it_is_with_candidates, self.out, *case, self.among, self.target), (
+                number,
+                None,
+            )
         self._ready.sort(key=lambda task: task[:2])
         _, number, candidate = self._ready.pop(0)
         if candidate is None:
@@ -183,7 +192,7 @@ class Dumps:
         if isinstance(result, list):  # the case as it is
             self.ended += 1
             self._left[number] = len(result)
-            self._ready += [(trying.times_code(one), number, one) for one in result]
+            self._ready += [(times_code(one), number, one) for one in result]
         elif candidate is not None:
             self.ended += 1
             self.failed += failed
@@ -198,13 +207,16 @@ class Dumps:
 
 
 def as_it_is_with_candidates(
-    out: Path, script: Path, case: str, among: Sequence[Candidate] | None
+    out: Path, script: Path, case: str, among: Sequence[Candidate] | None, target: str | None
 ) -> list[Candidate]:
-    """Dump a case as it is, and return the candidates that are to be dumped yet."""
+    """Dump a case as it is, and return the candidates that are to be dumped yet: for a target, or here."""
     folder = place(out, script, case)
-    run = run_of(folder) or ip.dump(script, cases=[case], label=LABEL, out=folder)
+    run = run_of(folder) or ip.dump(script, cases=[case], label=LABEL, out=folder, target=target)
+    if target and any((graph.path / CHOICES_NAME).exists() for graph in run.graphs):
+        return []
     known = {trial.candidate for trial in known_trials(run)}
-    return [one for one in (offered(run) if among is None else among) if one not in known]
+    candidates = [one for one in (offered(run) if among is None else among) if one not in known]
+    return [one for one in candidates if not (target and times_code(one))]
 
 
 def one_dumped(out: Path, script: Path, case: str, candidate: Candidate) -> str:
@@ -401,6 +413,7 @@ def main() -> None:
     parser.add_argument("what", choices=("compile", "time", "nothing", "table"))
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--target", metavar="GPU", help="generate code for a GPU that is not there")
     parser.add_argument("--only", action="append", default=[], help="cases with this text in their names")
     parser.add_argument("--jobs", type=int, default=1, help="dumps, or cases, at once")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds for each case")
@@ -416,7 +429,7 @@ def main() -> None:
     chosen = cases(options.device, options.only)
     os.environ[ONE_THREAD] = "1"  # in every command: a run that was made without it would be made again
     if options.what == "compile":
-        dumps = Dumps(out, chosen, until, WITHOUT_EFFECT if options.nothing else None)
+        dumps = Dumps(out, chosen, until, WITHOUT_EFFECT if options.nothing else None, options.target)
         if options.cold or options.device == "cuda":
             dumps.do(options.jobs)
             return
