@@ -1,6 +1,6 @@
 """What does inductor leave on the table? `probe whatif --try-all` for every case of the scenarios.
 
-    python benchmarks/whatif_all.py compile OUT [--device cpu|cuda] [--target GPU] [--only TEXT ...] [--jobs N]
+    python benchmarks/whatif_all.py compile OUT [--device cpu|cuda | --target GPU] [--only TEXT] [--jobs N]
     python benchmarks/whatif_all.py time OUT [--budget SECONDS] [--only TEXT ...] [--pinned CORES | --jobs N]
     python benchmarks/whatif_all.py compile OUT --nothing [--only TEXT ...] [--jobs N]
     python benchmarks/whatif_all.py nothing OUT [--budget SECONDS] [--graphs 20] [--only TEXT ...]
@@ -426,11 +426,12 @@ def main() -> None:
     until = time.time() + options.stop_after
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    chosen = cases(options.device, options.only)
+    on_gpu = options.device == "cuda" or options.target is not None
+    chosen = cases("cuda" if on_gpu else "cpu", options.only)
     os.environ[ONE_THREAD] = "1"  # in every command: a run that was made without it would be made again
     if options.what == "compile":
         dumps = Dumps(out, chosen, until, WITHOUT_EFFECT if options.nothing else None, options.target)
-        if options.cold or options.device == "cuda":
+        if options.cold or on_gpu:
             dumps.do(options.jobs)
             return
         with TemporaryDirectory() as folder, closing(TorchServer(Path(folder))) as server, server.used():
