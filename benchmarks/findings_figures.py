@@ -34,7 +34,6 @@ from inductor_probe.files import write_whole
 from inductor_probe.machine.cpu import cpu_name
 from inductor_probe.model.bench import BenchSettings, Comparison
 from inductor_probe.model.whatif import GraphWhatIf
-from inductor_probe.report.words.whatif import whole_call
 
 RESULTS = Path(__file__).with_name("results")
 KEPT = RESULTS / "findings.json"
@@ -163,7 +162,7 @@ def of_graph(graph: GraphWhatIf) -> dict[str, Any]:
         return {"not_timed": str(graph.not_timed)}
     times = {each.name: each.seconds for each in graph.result.times}
     comparisons = graph.result.comparisons
-    call = whole_call(graph.result)
+    call = graph.call
     kernels = [each for each in comparisons if each is not call and each.baseline not in (EAGER, CALL)]
     # Of several kernels, the one that changes most.
     kernel = max(kernels, key=lambda each: abs(each.ratio - 1), default=None)

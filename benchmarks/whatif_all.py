@@ -57,6 +57,7 @@ from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.autotuning import CHOICES_NAME
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.whatif import WHATIF_NAME, Candidate, GraphWhatIf, Trial
+from inductor_probe.report.words.whatif import gain_sentence, reason_words
 from inductor_probe.store.trials import read_trials, write_trials
 
 ROOT = Path(__file__).parents[1]
@@ -239,7 +240,7 @@ def one_dumped(out: Path, script: Path, case: str, candidate: Candidate) -> str:
             margin=settings.margin,
             threads=settings.threads,
         )
-    return f"FAILED: {dumped.failure}" if dumped.failure else ""
+    return f"FAILED: {reason_words(dumped.failure)}" if dumped.failure else ""
 
 
 def compared(out: Path, script: Path, case: str) -> str:
@@ -365,8 +366,10 @@ def nothing(out: Path, graphs: int, budget: float, until: float, only: Sequence[
 
 def row(trial: Trial) -> dict[str, Any]:
     """Return a trial as JSON."""
+    call = trial.call
     return {"candidate": str(trial.candidate), "graph": trial.graph, "rank": trial.rank,
-            "ratio": trial.ratio, "low": trial.low, "high": trial.high, "looks": trial.looks}  # fmt: skip
+            "ratio": call and call.ratio, "low": call and call.low, "high": call and call.high,
+            "looks": trial.looks}  # fmt: skip
 
 
 def table(out: Path) -> None:
@@ -387,13 +390,15 @@ def table(out: Path) -> None:
         found = [trial for trial in trials if trial.rank == "gain"]
         best = min(found, key=lambda trial: trial.ratio or 1, default=None)
         name = folder.name.replace("-", "::", 1)
-        gains += [(name, trial) for trial in found if not trial.detail]
+        gains += [(name, trial) for trial in found if trial.same_as is None]
         numbers = " | ".join(str(counts[rank]) for rank in ORDER)
         print(f"| {name} | {numbers} | {f'{best.candidate}: {speed(best)}' if best else ''} |")
     print("| all | " + " | ".join(str(total[rank]) for rank in ORDER) + " | |")
     print()
+    settings = BenchSettings()
     for name, trial in gains:
-        print(f"- {name}{f' ({trial.graph})' if trial.graph else ''}: {trial.line}")
+        of_graph = f" ({trial.graph})" if trial.graph else ""
+        print(f"- {name}{of_graph}: {gain_sentence(trial, settings.margin, settings.threads)}")
 
 
 ORDER = ("gain", "undecided", "no-change", "loss", "wrong", "impossible", "not-tried")
@@ -401,8 +406,8 @@ ORDER = ("gain", "undecided", "no-change", "loss", "wrong", "impossible", "not-t
 
 def speed(trial: Trial) -> str:
     """Return how many times as fast a candidate is, with its interval."""
-    ratio, low, high = (number or float("nan") for number in (trial.ratio, trial.low, trial.high))
-    return f"{1 / ratio:.2f}x ({1 / high:.2f} to {1 / low:.2f})"
+    assert trial.call is not None  # noqa: S101 - it is a gain
+    return f"{1 / trial.call.ratio:.2f}x ({1 / trial.call.high:.2f} to {1 / trial.call.low:.2f})"
 
 
 def main() -> None:

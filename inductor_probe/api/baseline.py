@@ -176,10 +176,10 @@ def _time(text: str) -> float:
 
 
 def last_error(lines: Sequence[str]) -> str:
-    """Return the exception at the end of what a script printed, or its last line."""
+    """Return the exception at the end of what a script printed, or its last line; empty if it has none."""
     texts = [line.strip() for line in lines if line.strip()]
     errors = [text for text in texts if _ERROR.match(text)]
-    return (errors or texts or ["it printed nothing"])[-1][:_MOST]
+    return (errors or texts or [""])[-1][:_MOST]
 
 
 def with_meaning(candidate: Candidate, graphs: Sequence[GraphOnDisk]) -> Candidate:

@@ -28,9 +28,8 @@ from inductor_probe.bench.session import server_of
 from inductor_probe.capture import interrupt_dumps
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import read_text
-from inductor_probe.harness.budget import PROCESSES
 from inductor_probe.model.autotuning import CHOICES_NAME
-from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.output import Output
@@ -40,24 +39,15 @@ from inductor_probe.model.whatif import (
     GraphWhatIf,
     Rank,
     Trial,
+    TrialReason,
     WhatIfOutput,
 )
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.report.document import Document, apart
 from inductor_probe.report.pages.whatif import ranked, trials_page, with_sides
 from inductor_probe.report.shown import Shown
-from inductor_probe.report.units import counted
-from inductor_probe.report.words.flips import flip_texts
-from inductor_probe.report.words.whatif import (
-    CALL_OF_A,
-    CALL_OF_B,
-    NOT_FASTER,
-    quotable,
-    trials_sentence,
-    whole_call,
-    why_not,
-    wrong_detail,
-)
+from inductor_probe.report.words.bench import wrong_groups
+from inductor_probe.report.words.whatif import gain_sentence, trials_sentence
 from inductor_probe.store.samples import read_samples
 from inductor_probe.store.trials import read_trials, write_trials
 
@@ -69,8 +59,6 @@ _MINUTE = 60
 _MOST_AT_ONCE = 8
 """Candidates that are compiled at once: each is a process with torch in it, of about 1 GiB."""
 _OPEN: tuple[Rank, ...] = ("undecided", "not-tried")
-_COMPILED = "compiled; the budget ended before it was timed"
-_TOO_SHORT = "it was looked at for too short a time for the whole call"
 _Key: TypeAlias = tuple[Candidate, str | None]
 """A candidate and the graph of A that it was tried in; None stands for all graphs alike."""
 
@@ -82,7 +70,7 @@ class Trials(Shown):
     Attributes:
         interrupted: by Ctrl-C: what was done by then is here, and on disk.
         answers: the whole comparison of each candidate, where those are to be shown.
-        margin: a smaller difference counts as none.
+        margin: a smaller difference counts as none. threads: with how many all was timed.
     """
 
     run: RunOnDisk
@@ -90,6 +78,7 @@ class Trials(Shown):
     interrupted: bool = False
     answers: tuple[WhatIf, ...] = ()
     margin: float = 0.01
+    threads: int = 1
 
     @property
     def path(self) -> Path:
@@ -101,6 +90,10 @@ class Trials(Shown):
         """The candidates that are faster and right, the fastest first."""
         return tuple(trial for trial in self.trials if trial.rank == "gain")
 
+    def sentence(self, gain: Trial) -> str:
+        """Return a sentence about one of the gains, to be quoted."""
+        return gain_sentence(gain, self.margin, self.threads)
+
     def with_details(self, details: bool = True) -> Trials:
         """Return the same with what else is folded in the comparisons that are shown."""
         return replace(self, answers=tuple(answer.with_details(details) for answer in self.answers))
@@ -108,14 +101,23 @@ class Trials(Shown):
     @property
     def output(self) -> Output:
         """What `--json` prints, as a record."""
-        return WhatIfOutput(a=self.run.path, trials=self.trials, summary=(trials_sentence(self.trials),))
+        return WhatIfOutput(
+            a=self.run.path,
+            trials=self.trials,
+            margin=self.margin,
+            threads=self.threads,
+            summary=(trials_sentence(self.trials, self.margin, self.threads),),
+        )
 
     @property
     def document(self) -> Document:
         """A row for each candidate, and one sentence."""
         pages = [*(answer.document for answer in self.answers)]
         yield from apart(
-            [*pages, trials_page(self.trials, self.margin, several_graphs=len(self.run.graphs) > 1)]
+            [
+                *pages,
+                trials_page(self.trials, self.margin, self.threads, several_graphs=len(self.run.graphs) > 1),
+            ]
         )
 
 
@@ -139,14 +141,14 @@ class Dumped:
 
     candidate: Candidate
     run: RunOnDisk | None = None
-    failure: str = ""
+    failure: TrialReason | None = None
 
     @property
     def trial(self) -> Trial:
         """What is known by the dump alone: torch failed, or it is to be compared with the run as it is."""
         if self.run is None or self.failure:
-            return Trial(self.candidate, "impossible", detail=self.failure)
-        return Trial(self.candidate, "not-tried", detail=_COMPILED, run=self.run.path)
+            return Trial(self.candidate, "impossible", reason=self.failure)
+        return Trial(self.candidate, "not-tried", run=self.run.path)
 
 
 def dump_candidate(
@@ -165,13 +167,13 @@ def dump_candidate(
     try:
         run = recipe.dump(kind, candidate, output=output, beside_others=beside_others)
     except ProbeError as error:
-        return Dumped(candidate, failure=error.message)
+        return Dumped(candidate, failure=TrialReason("refused", error.message))
     if run.manifest and run.manifest.outcome == "interrupted":
         raise KeyboardInterrupt
     if run.manifest and run.manifest.outcome != "ok":
         lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
-        return Dumped(candidate, run, last_error(lines))
-    return Dumped(candidate, run, "" if run.graphs else "nothing was compiled")
+        return Dumped(candidate, run, TrialReason("script-failed", last_error(lines)))
+    return Dumped(candidate, run, None if run.graphs else TrialReason("nothing-compiled"))
 
 
 @dataclass
@@ -222,8 +224,7 @@ class _Tries:
             if first == key:
                 before = self.results.get(other)
                 run = before.run if before else None
-                detail = f"the same code as {trial.candidate}"
-                self.results[other] = replace(trial, candidate=other[0], detail=detail, run=run)
+                self.results[other] = replace(trial, candidate=other[0], same_as=trial.candidate, run=run)
         for candidate, graph in [*self.results]:
             if graph is not None:  # it stood for all graphs until one of them was looked at
                 self.results.pop((candidate, None), None)
@@ -293,16 +294,17 @@ class _Tries:
                 alike.append(a.name)
                 graphs.append(refused)
             else:
-                detail = why_not(refused)
-                self.keep(Trial(candidate, "impossible", a.name, detail=detail, run=run.path))
+                assert refused.not_timed is not None  # noqa: S101 - why it is refused
+                reason = TrialReason(refused.not_timed, subjects=refused.subjects)
+                self.keep(Trial(candidate, "impossible", a.name, reason=reason, run=run.path))
                 graphs.append(refused)
         if graphs and len(alike) == len(graphs):
-            detail = _of_flips(run) or "the same code"
-            rank: Rank = "impossible" if _of_flips(run) else "no-change"
-            self.keep(Trial(candidate, rank, detail=detail, run=run.path, together=together))
+            reason = _not_turned(candidate, run) or TrialReason("same-code")
+            rank: Rank = "no-change" if reason.code == "same-code" else "impossible"
+            self.keep(Trial(candidate, rank, reason=reason, run=run.path, together=together))
         elif not graphs:
-            detail = "no graph of it computes what one of A does"
-            self.keep(Trial(candidate, "impossible", detail=detail, run=run.path, together=together))
+            reason = TrialReason("no-partner")
+            self.keep(Trial(candidate, "impossible", reason=reason, run=run.path, together=together))
         self.answers.append(WhatIf((self.a, run), diffs, tuple(graphs), candidate))
 
     def _made_again(self) -> RunOnDisk:
@@ -320,7 +322,7 @@ class _Tries:
             self.same_as[key] = first
             self.results[key] = Trial(pair.candidate, "undecided", pair.a.name, run=pair.run.path)
             self.keep(self.results[first])
-            return GraphWhatIf(pair.diff, not_timed="same-code")
+            return GraphWhatIf(pair.diff, not_timed="same-as", subjects=(str(first[0]),))
         known = self.results.get(key)
         if known is not None and known.rank not in _OPEN:
             return GraphWhatIf(pair.diff)
@@ -329,7 +331,7 @@ class _Tries:
         elif timed:
             return self.look(pair)
         else:
-            self.keep(Trial(pair.candidate, "not-tried", pair.a.name, detail=_COMPILED, run=pair.run.path))
+            self.keep(Trial(pair.candidate, "not-tried", pair.a.name, run=pair.run.path))
         self.pairs.append(pair)
         return GraphWhatIf(pair.diff)
 
@@ -355,9 +357,9 @@ class _Tries:
                 server=self.server,
             )
         except ProbeError as error:
-            detail = error.message
-            self.keep(Trial(pair.candidate, "impossible", pair.a.name, detail=detail, run=pair.run.path))
-            return GraphWhatIf(pair.diff, not_timed="no-code")
+            reason = TrialReason("not-run", error.message)
+            self.keep(Trial(pair.candidate, "impossible", pair.a.name, reason=reason, run=pair.run.path))
+            return GraphWhatIf(pair.diff, not_timed="not-run", message=error.message)
         self.around_s = max(self.around_s, time.monotonic() - begin - seconds)
         trial = self._trial(pair, graph)
         self.keep(trial)
@@ -372,6 +374,7 @@ class _Tries:
             pair.candidate,
             "undecided",
             pair.a.name,
+            turned=graph.turned,
             looks=pair.look,
             run=pair.run.path,
             file=graph.file,
@@ -379,29 +382,19 @@ class _Tries:
         )
         assert graph.result is not None  # noqa: S101 - it was timed
         assert graph.file is not None  # noqa: S101
-        if any(not variant.correct for variant in graph.result.variants):
-            line = quotable(graph, pair.candidate)
-            return replace(trial, rank="wrong", detail=wrong_detail(with_sides(graph.result)), line=line)
-        comparison = whole_call(graph.result)
-        if comparison is None and any(one.code == "no-budget-left" for one in graph.result.warnings):
-            return replace(trial, detail=_TOO_SHORT)  # a longer look has time for it
-        if comparison is None:
-            return replace(trial, rank="impossible", detail="the whole call could not be timed")
-        series = series_of(read_samples(graph.file.with_suffix(".json")), CALL_OF_A, CALL_OF_B)
+        if wrong := wrong_groups(with_sides(graph.result).variants):
+            return replace(trial, rank="wrong", reason=TrialReason("wrong-values", wrong=tuple(wrong[0])))
+        if graph.call is None and any(one.code == "no-budget-left" for one in graph.result.warnings):
+            return trial  # a longer look has time for it
+        if graph.call is None:
+            return replace(trial, rank="impossible", reason=TrialReason("call-not-timed"))
+        series = series_of(read_samples(graph.file.with_suffix(".json")), CALL, OTHER_CALL)
         pair.judged = judge(series, pair.look, self.settings.margin, self.planned)
-        shown = pair.judged.comparison
-        result = replace(
-            graph.result,
-            comparisons=tuple(shown if one is comparison else one for one in graph.result.comparisons),
-        )
         return replace(
             trial,
             rank=_RANK_OF[pair.judged.standing],
-            ratio=shown.ratio,
-            low=shown.low,
-            high=shown.high,
-            detail=_detail(pair.judged),
-            line=quotable(replace(graph, result=result), pair.candidate),
+            call=pair.judged.comparison,
+            kernel=graph.kernel,
         )
 
     def status(self, what: str, doing: str) -> str:
@@ -480,7 +473,8 @@ def try_candidates(
             interrupted = True
     asked = [trial for trial in tries.results.values() if trial.together or trial.candidate in candidates]
     trials = tuple(ranked([trial for trial in asked if only is None or trial.graph in (None, only.name)]))
-    return Trials(a, trials, interrupted, () if budget else tuple(tries.answers), settings.margin)
+    answers = () if budget else tuple(tries.answers)
+    return Trials(a, trials, interrupted, answers, settings.margin, settings.threads)
 
 
 def _try(tries: _Tries, batch: Sequence[Candidate], *, timed: bool, certain: bool) -> None:
@@ -488,7 +482,7 @@ def _try(tries: _Tries, batch: Sequence[Candidate], *, timed: bool, certain: boo
     first_look = tries.around_s + seconds_of(1)
     if not certain and not tries.fits(tries.dump_s + first_look):
         for candidate in batch:
-            tries.keep(Trial(candidate, "not-tried", detail="the budget ended before"))
+            tries.keep(Trial(candidate, "not-tried"))
         return
     names = str(batch[0]) if len(batch) == 1 else f"{len(batch)} candidates"
     tries.progress(tries.status(names, "compiling"))
@@ -560,7 +554,7 @@ def _together(tries: _Tries) -> None:
     """Try the gains at once, where there are several that do not lead to the same code."""
     gains = [trial for trial in ranked(list(tries.results.values())) if trial.rank == "gain"]
     losses = {trial.candidate for trial in tries.results.values() if trial.rank in ("loss", "wrong")}
-    chosen = list(dict.fromkeys(gain.candidate for gain in gains if not gain.detail and not gain.together))
+    chosen = list(dict.fromkeys(gain.candidate for gain in gains if not gain.same_as and not gain.together))
     chosen = [candidate for candidate in chosen if candidate not in losses]
     if len(chosen) < 2 or not tries.fits(tries.dump_s + tries.around_s + seconds_of(1)):
         return
@@ -575,24 +569,16 @@ def _together(tries: _Tries) -> None:
     tries.examine(dumped, together=True)
 
 
-def _detail(judged: Judged) -> str:
-    """Return a note on the verdict of a look: why it is not more; an empty text if there is none."""
-    if judged.standing == "not-faster":
-        return NOT_FASTER
-    processes = len(judged.comparison.process_ratios)
-    if judged.standing == "open" and processes < PROCESSES:
-        return f"{counted(processes, 'process', 'processes')} timed, of {PROCESSES} that a verdict needs"
-    return ""
-
-
 def _digest(graph: GraphOnDisk) -> str:
     """Return what two candidates of the same code have in common: paths of kernels are of each dump."""
     text = read_text(graph.path / "output_code.py")
     return hashlib.sha256(_PLACE_OF_KERNEL.sub("", text).encode()).hexdigest()
 
 
-def _of_flips(run: RunOnDisk) -> str:
-    """Return why no flip of a candidate was applied, empty where there is none or one was."""
-    manifest = run.manifest
-    texts = list(flip_texts(manifest.flips, manifest.flip_results)) if manifest else []
-    return "" if any(turned for turned, _ in texts) else "; ".join(text for _, text in texts)
+def _not_turned(candidate: Candidate, run: RunOnDisk) -> TrialReason | None:
+    """Return why no flip of a candidate was applied; None where it has none, or one was."""
+    results = run.manifest.flip_results if run.manifest else ()
+    of_candidate = tuple(result for result in results if result.flip in candidate.flips)
+    if not of_candidate or any(result.outcome in ("applied", "already-so") for result in of_candidate):
+        return None
+    return TrialReason("not-turned", flips=of_candidate)

@@ -272,10 +272,12 @@ def _give_trials(
             done = f"what was known by then is in {relative(trials.path)}"
         raise StoppedError("interrupted", f"{done}; {goes_on} goes on" if goes_on else done)
     faster = [trial for trial in trials.gains if _is_faster(trial, fail_if_faster)]
-    for line in dict.fromkeys(trial.line for trial in faster):  # two may lead to the same code
-        say_warning(f"over {(fail_if_faster or 0.0) * 100:.3g} % is left on the table: {line}")
+    codes = {(gain.same_as or gain.candidate, gain.graph): gain for gain in reversed(faster)}
+    for gain in reversed(codes.values()):
+        share = f"{(fail_if_faster or 0.0) * 100:.3g} %"
+        say_warning(f"over {share} is left on the table: {trials.sentence(gain)}")
     return ExitCode.MISMATCH if faster else ExitCode.OK
 
 
 def _is_faster(trial: Trial, share: float | None) -> bool:
-    return share is not None and trial.high is not None and 1 - trial.high > share
+    return share is not None and trial.call is not None and 1 - trial.call.high > share

@@ -24,6 +24,8 @@ They are timed although they compute other values, and are never an improvement.
 
 OTHER_CODE = 3
 """The number of variants that are the code of another graph: `call_v3`. See `bench_file/two_codes.py`."""
+CALL, OTHER_CALL = "Compiled call", f"call_v{OTHER_CODE}"
+"""What the whole call of a graph, and that of the other graph, are called in what was measured."""
 
 
 @dataclass(frozen=True, slots=True)

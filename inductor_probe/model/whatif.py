@@ -8,26 +8,46 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from inductor_probe.model.bench import BenchResult
+from inductor_probe.model.bench import CALL, OTHER_CALL, BenchResult, Comparison
+from inductor_probe.model.decision import DecisionKind, Outcome
 from inductor_probe.model.diff import DecisionChange, FactChange, GraphDiff
-from inductor_probe.model.flip import Flip, instead
+from inductor_probe.model.flip import Flip, FlipResult, instead
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
+from inductor_probe.model.timing import Variant
 
 WHATIF_NAME = "probe_whatif.json"
 """In the folder of a run: the candidates that were tried against it, written after each."""
 
-NotTimed: TypeAlias = Literal["same-code", "no-code", "inputs-differ", "constants-differ"]
-"""Why two graphs are not timed: names and spelling aside their code is the same; one has none; one could not
-take the inputs of the other; or their constants are not the same."""
+NotTimed: TypeAlias = Literal[
+    "same-code", "same-as", "no-code", "inputs-differ", "constants-differ", "not-run"
+]  # fmt: skip
+"""Why two graphs are not timed: names and spelling aside their code is the same; that of B is the code of
+another candidate, which was timed; one has none; one could not take the inputs of the other; their constants
+are not the same; or the code of both could not be run."""
+
+TrialCode: TypeAlias = Literal[
+    "refused", "script-failed", "nothing-compiled", "no-partner", NotTimed, "not-turned", "wrong-values",
+    "call-not-timed", "reported",
+]  # fmt: skip
+"""Why a candidate has its rank, where neither the times of the whole call nor the rank says it:
+
+- by the dump: `refused`: it could not be dumped; `script-failed`: its script ended with an exception;
+  `nothing-compiled`; `no-partner`: no graph of it computes what one of A does;
+- by the code: as `NotTimed` says; `not-turned`: the code is that of A, as none of its flips was applied;
+- when it was run: `wrong-values`: B, or A itself, computes something else; `call-not-timed`: kernels
+  were timed, and not the whole call;
+- `reported`: what an earlier probe wrote down, which had no codes.
+"""
 
 Rank: TypeAlias = Literal["gain", "no-change", "loss", "undecided", "wrong", "impossible", "not-tried"]
 """What came of a candidate in a graph.
 
 - `gain`: right, and faster by more than the margin, in an interval that holds for all candidates at once.
-- `no-change`: the same code, the same time, or shown not to be faster. `loss`: slower.
-- `undecided`, `not-tried`: the budget ended first; with a `run` it was compiled by then. `wrong`: it computes
-  something else.
+- `no-change`: the same code, the same time (the verdict of the whole call is SAME), or shown not to be faster
+  (any other verdict). `loss`: slower.
+- `undecided`: looked at for too short a time. `not-tried`: not looked at; with a `run` it was compiled.
+- `wrong`: it computes something else.
 - `impossible`: torch or the compiler failed, or the graphs cannot be run against each other.
 """
 RANKS: tuple[Rank, ...] = (
@@ -97,6 +117,20 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Turned:
+    """The decisions that a candidate names and that fell otherwise in B.
+
+    Attributes:
+        kinds: of decisions. outcome: what was decided in B; None where that is not one and the same.
+        names: kernels of B that changed, or the subjects, where decisions are about fewer of them.
+    """
+
+    kinds: tuple[DecisionKind, ...]
+    outcome: Outcome | None
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GraphWhatIf:
     """A graph of A and its partner in B.
 
@@ -106,7 +140,8 @@ class GraphWhatIf:
             `call_v3` is the compiled call of B, and `k_v3` the kernel of B that does the work of `k`. None
             where they were not timed.
         not_timed: why; None where they were.
-        subjects: inputs or constants that differ, where that is why.
+        subjects: inputs or constants that differ, or the candidate with the same code, where that is why.
+        message: why the code could not be run, where that is why.
         file: the program with the code of both, beside A's `output_code.py`; its samples are beside it.
         ran: for A and B, the file with the code that was timed, and its sha256.
         asked: the decisions that changed and that the candidate names, by a setting that governs them or by
@@ -117,9 +152,56 @@ class GraphWhatIf:
     result: BenchResult | None = None
     not_timed: NotTimed | None = None
     subjects: tuple[str, ...] = ()
+    message: str = ""
     file: Path | None = None
     ran: tuple[tuple[Path, str], ...] = ()
     asked: tuple[DecisionChange, ...] = ()
+
+    @property
+    def turned(self) -> Turned | None:
+        """The decisions that were asked for, in short; None where none of them fell otherwise."""
+        decisions = [change.b for change in self.asked if change.b is not None]
+        if not decisions:
+            return None
+        outcomes = {decision.outcome for decision in decisions}
+        kernels = [match.b[0] for match in self.diff.kernels if match.relation == "changed" and match.b]
+        subjects = dict.fromkeys("_".join(map("_".join, decision.subjects)) for decision in decisions)
+        return Turned(
+            kinds=tuple(dict.fromkeys(decision.kind for decision in decisions)),
+            outcome=outcomes.pop() if len(outcomes) == 1 else None,
+            names=tuple(kernels if 0 < len(kernels) <= len(subjects) else subjects),
+        )
+
+    @property
+    def call(self) -> Comparison | None:
+        """The whole call of B against that of A; None where it was not timed."""
+        pairs = self.result.comparisons if self.result else ()
+        return next((one for one in pairs if (one.baseline, one.candidate) == (CALL, OTHER_CALL)), None)
+
+    @property
+    def kernel(self) -> Comparison | None:
+        """The only kernel that was timed by itself in both; None where there are several, or none."""
+        pairs = self.result.comparisons if self.result else ()
+        alone = [one for one in pairs if " alone" in one.baseline and " alone" in one.candidate]
+        return alone[0] if len(alone) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialReason:
+    """Why a candidate has its rank.
+
+    Attributes:
+        message: of `refused` and `not-run` why; of `script-failed` the exception, in the words of Python or
+            torch, empty where the script printed nothing; of `reported` all that is known.
+        subjects: inputs or constants that differ. flips: what became of those that were not turned.
+        wrong: versions of the code with the very same wrong outputs; `A` and `B` are the whole calls.
+    """
+
+    code: TrialCode
+    message: str = ""
+    subjects: tuple[str, ...] = ()
+    flips: tuple[FlipResult, ...] = ()
+    wrong: tuple[Variant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +210,13 @@ class Trial:
 
     Attributes:
         candidate: what is different. graph: the graph of A; None where it is all of them alike.
-        ratio: of times of the whole call, B over A; `low` to `high` is the interval that the rank rests on.
-            None where it was not timed.
+        call: the whole call of B against that of A, in the interval that the rank rests on; None where it was
+            not timed. kernel: the only kernel that was timed by itself in both, without regard to how many
+            candidates there are.
+        turned: the decisions that fell otherwise as the candidate asks; None where none did.
         looks: how often it was measured, each time for longer.
-        detail: why, in words of torch, of the check, or of ours; empty where the rank says it.
-        line: a sentence about it, to be quoted.
+        reason: why it has its rank, where that and `call` do not say it.
+        same_as: a candidate whose code is the same: all that was measured is of that one.
         run: B's folder. file: the program that timed it last.
         together: whether it is the gains of others at once.
     """
@@ -140,15 +224,20 @@ class Trial:
     candidate: Candidate
     rank: Rank
     graph: str | None = None
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
+    call: Comparison | None = None
+    kernel: Comparison | None = None
+    turned: Turned | None = None
     looks: int = 0
-    detail: str = ""
-    line: str = ""
+    reason: TrialReason | None = None
+    same_as: Candidate | None = None
     run: Path | None = None
     file: Path | None = None
     together: bool = False
+
+    @property
+    def ratio(self) -> float | None:
+        """Of times of the whole call, B over A; None where it was not timed."""
+        return self.call.ratio if self.call else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +252,7 @@ class WhatIfOutput(Output):
         graphs: pairs of graphs that compute the same. only_a, only_b: names of graphs without a partner.
         not_timed_with: variables that were not the same while A and B were compiled, and act while code runs,
             too; both were timed as this command was started, so that the times do not show what they do then.
-        trials: candidates by rank, where there were several.
+        trials: candidates by rank, where there were several. margin, threads: with which those were timed.
         summary: a sentence for each pair, or one for all candidates.
     """
 
@@ -178,6 +267,8 @@ class WhatIfOutput(Output):
     only_b: tuple[str, ...] = ()
     not_timed_with: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()
+    margin: float | None = None
+    threads: int | None = None
     summary: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = field(default=())
 

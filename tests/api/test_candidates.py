@@ -24,15 +24,16 @@ from inductor_probe.api.baseline import (
     why_not_as_it_is,
     with_meaning,
 )
-from inductor_probe.api.candidates import Dumped, _detail, try_candidates
-from inductor_probe.bench.looks import Judged
-from inductor_probe.model.bench import BenchSettings, Comparison
+from inductor_probe.api.candidates import Dumped, try_candidates
+from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.flip import Flip
 from inductor_probe.model.remark import Subject, measured
-from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial, TrialsIndex
+from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial, TrialReason, TrialsIndex, Turned
+from inductor_probe.report.words.whatif import trial_words
 from inductor_probe.store.trials import write_trials
 from tests.api.test_whatif import dumps
+from tests.report.test_bench import comparison
 from tests.schemas import schema_faults
 
 __all__ = ["dumps"]
@@ -99,22 +100,25 @@ def test_candidates_are_ranked_and_kept_on_disk(here: Path) -> None:
     trials = tried(EQUAL, REFUSED, FAILS, WRONG, FASTER, ALSO_FASTER)
     ranks = {trial.candidate: trial for trial in trials.trials if not trial.together}
     assert ranks[EQUAL].rank == "no-change"
-    assert (ranks[EQUAL].looks, ranks[EQUAL].detail) == (0, "the same code")
-    assert (ranks[REFUSED].rank, ranks[REFUSED].detail) == (
+    assert (ranks[EQUAL].looks, ranks[EQUAL].reason) == (0, TrialReason("same-code"))
+    assert (ranks[REFUSED].rank, ranks[REFUSED].reason) == (
         "impossible",
-        "torch has no setting inductor.unknown",
+        TrialReason("refused", "torch has no setting inductor.unknown"),
     )
-    assert (ranks[FAILS].rank, ranks[FAILS].detail) == (
+    assert (ranks[FAILS].rank, ranks[FAILS].reason) == (
         "impossible",
-        "torch._inductor.exc.InductorError: no",
+        TrialReason("script-failed", "torch._inductor.exc.InductorError: no"),
     )
     assert ranks[WRONG].rank == "wrong"
-    assert "WRONG" in ranks[WRONG].detail
-    assert ranks[WRONG].ratio is None
+    assert "cpp_fused_add_flip_0 of B is WRONG in 12,288 of 12,288 elements" in trial_words(
+        ranks[WRONG], 0.01
+    )
+    assert ranks[WRONG].call is None
     # which of the two is measured is known, how fast they are is not: a loaded machine may leave it open
     assert ranks[FASTER].looks >= 1
     assert ranks[ALSO_FASTER].rank == ranks[FASTER].rank
-    assert ranks[ALSO_FASTER].detail == f"the same code as {FASTER}"
+    assert ranks[ALSO_FASTER].same_as == FASTER
+    assert ranks[FASTER].turned == Turned(("vectorisation",), "vectorised", ("cpp_fused_add_flip_0",))
     assert trials.trials[0].rank in ("gain", "undecided", "no-change")
     index = from_json(TrialsIndex, json.loads(trials.path.read_text()))
     assert index.trials == trials.trials
@@ -162,7 +166,7 @@ def test_a_look_that_had_no_time_for_the_whole_call_is_no_end(
     (trial,) = tried(FASTER, budget=60.0).trials
     assert len(looks) > 1
     assert (trial.rank, trial.looks) != ("impossible", 1)
-    assert trial.ratio is not None
+    assert trial.call is not None
 
 
 @pytest.mark.compiles
@@ -218,7 +222,7 @@ def test_a_later_call_goes_on_where_one_ended(here: Path) -> None:
     assert not later.interrupted
     ranks = {trial.candidate: trial for trial in later.trials}
     assert ranks[FASTER].looks >= 1
-    assert ranks[ALSO_FASTER].detail == f"the same code as {FASTER}"
+    assert ranks[ALSO_FASTER].same_as == FASTER
     assert ranks[REFUSED].rank == "impossible"
     begun = ranks[FASTER].looks
     ended = {trial.candidate: trial for trial in tried(FASTER, budget=0.001).trials}
@@ -343,17 +347,20 @@ def test_a_run_and_a_decision_are_enough(here: Path, probe: Callable[..., Any]) 
 def test_a_gain_beyond_what_is_allowed_fails_where_that_is_asked_for(
     here: Path, share: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gain = Trial(FASTER, "gain", "g", ratio=0.9, low=0.89, high=0.91, line="x: 10 % faster")
-    slower = Trial(EQUAL, "loss", "g", ratio=1.5, low=1.4, high=1.6)
+    gain = Trial(FASTER, "gain", "g", call=comparison(0.89, 0.91, "FASTER"))
+    same = replace(gain, candidate=ALSO_FASTER, same_as=FASTER)
+    slower = Trial(EQUAL, "loss", "g", call=comparison(1.4, 1.6, "SLOWER"))
 
     def known(a: ip.Run, *arguments: object, **options: object) -> ip.Trials:
-        return ip.Trials(a, (gain, slower))
+        return ip.Trials(a, (gain, same, slower))
 
     monkeypatch.setattr("inductor_probe.cli.whatif.try_candidates", known)
     assert cli.run(["whatif", "plain", "--try-all", "--fail-if-faster", share]) == status
     shown = capsys.readouterr()
-    assert "Best of 2 candidates: x: 10 % faster (1 loss)." in shown.out
-    assert ("over 5 % is left on the table: x: 10 % faster" in shown.err) == bool(status)
+    says = f"{FASTER}: 10.0 % faster (9.0 to 11.0 % less time), same result"
+    assert f"Best of 3 candidates: {says} (1 loss)." in " ".join(shown.out.split())
+    assert shown.err.count("is left on the table") == bool(status), "one line for the same code"
+    assert (f"over 5 % is left on the table: {says}" in " ".join(shown.err.split())) == bool(status)
 
 
 @pytest.mark.parametrize(
@@ -421,15 +428,7 @@ def test_a_candidate_is_written_as_on_the_command_line() -> None:
     assert (candidate | other).settings == (("inductor.x", "a b"), ("inductor.y", "3"))
 
 
-@pytest.mark.parametrize(("processes", "says"), [(1, "1 process timed, of 3 that a verdict needs"), (3, "")])
-def test_a_look_that_was_cut_says_so_beside_its_interval(processes: int, says: str) -> None:
-    """Of one process it is narrow: 39.5 to 39.1 % less time read as if nothing were left to decide."""
-    ratios = (0.6075,) * processes
-    looked = Comparison("Compiled call", "call_v3", 0.6075, 0.6048, 0.6089, "UNDECIDED", ratios, 90, 0)
-    assert _detail(Judged("open", looked)) == says
-
-
 def test_the_message_of_torch_is_the_last_exception_of_what_was_printed() -> None:
     assert last_error(["x", "ValueError: a", "  at y", "Set TORCH_LOGS for more"]) == "ValueError: a"
     assert last_error(["only this", ""]) == "only this"
-    assert last_error([]) == "it printed nothing"
+    assert last_error([]) == ""

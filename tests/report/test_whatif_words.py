@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from inductor_probe.model.bench import Comparison, Verdict
+from inductor_probe.model.bench import CALL, OTHER_CALL, Comparison, Verdict
+from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.decision import Decision, DecisionKind, TorchFrame
 from inductor_probe.model.diff import DecisionChange, DiffSide, GraphDiff
-from inductor_probe.model.flip import Flip
+from inductor_probe.model.flip import Flip, FlipResult
 from inductor_probe.model.timing import Variant
-from inductor_probe.model.whatif import Candidate, GraphWhatIf, Rank, Trial
+from inductor_probe.model.whatif import (
+    Candidate,
+    GraphWhatIf,
+    Rank,
+    Trial,
+    TrialCode,
+    TrialReason,
+    Turned,
+)
 from inductor_probe.report.pages.whatif import trials_page
 from inductor_probe.report.terminal import to_text
-from inductor_probe.report.words.whatif import gain_words, quotable, trials_sentence
+from inductor_probe.report.words.whatif import (
+    gain_sentence,
+    gain_words,
+    quotable,
+    reason_words,
+    trial_words,
+    trials_sentence,
+)
 from tests.report.test_bench import comparison, result
 
 
@@ -37,9 +55,10 @@ def test_a_verdict_in_words(verdict: Verdict, ratio: float, low: float, high: fl
     assert gain_words(comparison, 0.01) == says
 
 
-def trial(rank: Rank, ratio: float | None = None) -> Trial:
+def trial(rank: Rank, ratio: float | None = None, verdict: Verdict = "FASTER") -> Trial:
     """Return a trial of that rank."""
-    return Trial(Candidate(), rank, ratio=ratio, line=f"at {ratio}")
+    call = ratio and comparison(ratio - 0.01, ratio + 0.01, verdict, names=(CALL, OTHER_CALL))
+    return Trial(Candidate(settings=(("x", str(ratio)),)), rank, call=call or None)
 
 
 @pytest.mark.parametrize(
@@ -83,15 +102,89 @@ def test_a_decision_about_threads_says_that_one_thread_was_timed(kind: DecisionK
 
 
 def test_all_candidates_in_one_line() -> None:
-    assert trials_sentence([trial("no-change"), trial("wrong")]) == (
+    assert trials_sentence([trial("no-change"), trial("wrong")], 0.01, 1) == (
         "No gain in 2 candidates (1 no change and 1 WRONG)."
     )
-    assert trials_sentence([trial("not-tried"), trial("undecided", 0.99)]) == (
+    assert trials_sentence([trial("not-tried"), trial("undecided", 0.99, "UNDECIDED")], 0.01, 1) == (
         "No gain shown yet in 2 candidates (1 undecided and 1 not tried): a longer --budget decides more."
     )
-    assert trials_sentence([trial("gain", 0.9), trial("gain", 0.5), trial("loss", 2.0)]) == (
-        "Best of 3 candidates: at 0.5 (1 loss)."
+    assert trials_sentence(
+        [trial("gain", 0.9), trial("gain", 0.5), trial("loss", 2.0, "SLOWER")], 0.01, 1
+    ) == ("Best of 3 candidates: x=0.5: 2.0x faster (2.0 to 2.0), same result (1 loss).")
+
+
+def test_a_gain_is_quoted_by_what_its_record_holds() -> None:
+    gain = replace(
+        trial("gain", 0.5),
+        kernel=comparison(0.24, 0.26, "FASTER"),
+        turned=Turned(("threads",), "one-thread", ("op0", "op1", "op2")),
     )
+    kernel = "the kernel alone 4.0x faster (3.8 to 4.2)"
+    says = f"one thread for op0, op1 and 1 more: 2.0x faster (2.0 to 2.0); {kernel}"
+    assert gain_sentence(gain, 0.01, 1) == f"{says}, same result, both timed with one thread"
+    assert gain_sentence(gain, 0.01, 2) == f"{says}, same result"
+    assert from_json(Trial, to_json(gain)) == gain
+
+
+REFUSED = FlipResult(Flip("scalar", ("op9",)), None, "not-met", "no-subject", operands=(("subject", "op9"),))
+OTHER_VALUES = Variant("k of B", correct=False, max_error=1.0, mismatches=3, elements=9)
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        (TrialReason("refused", "torch has no setting x"), "torch has no setting x"),
+        (TrialReason("script-failed", "ValueError: a {b}"), "ValueError: a {b}"),
+        (TrialReason("script-failed"), "its script failed, and printed nothing"),
+        (
+            TrialReason("inputs-differ", subjects=("a", "b")),
+            "not timed: B cannot take the inputs of A: a, b differ",
+        ),
+        (TrialReason("not-turned", flips=(REFUSED,)), "--scalar op9: not met: there is no op9"),
+        (
+            TrialReason("wrong-values", wrong=(OTHER_VALUES,)),
+            "k of B is WRONG in 3 of 9 elements: largest error 1",
+        ),
+    ],
+)
+def test_why_a_candidate_has_its_rank(reason: TrialReason, says: str) -> None:
+    assert trial_words(Trial(Candidate(), "impossible", reason=reason), 0.01) == says
+
+
+@pytest.mark.parametrize("code", get_args(TrialCode))
+def test_each_reason_has_words_and_is_the_same_after_it_was_kept(code: TrialCode) -> None:
+    reason = TrialReason(code, "why", ("arg0_1",), (REFUSED,), (OTHER_VALUES,))
+    assert reason_words(reason)
+    assert from_json(TrialReason, to_json(reason)) == reason
+
+
+@pytest.mark.parametrize(
+    ("one", "says"),
+    [
+        (trial("not-tried"), "the budget ended before"),
+        (replace(trial("not-tried"), run=Path("b")), "compiled, and not timed yet"),
+        (trial("undecided"), "it was looked at for too short a time for the whole call"),
+        (trial("no-change", 1.05, "UNDECIDED"), "not faster (+4.0 to +6.0 % time)"),
+        (trial("no-change", 1.0, "SAME"), "no change within 1 %"),
+        (
+            replace(trial("gain", 0.5), same_as=Candidate(settings=(("y", "1"),))),
+            "2.0x faster (2.0 to 2.0): the same code as y=1",
+        ),
+    ],
+)
+def test_what_a_rank_leaves_open_is_said(one: Trial, says: str) -> None:
+    assert trial_words(one, 0.01) == says
+
+
+@pytest.mark.parametrize(
+    ("processes", "says"), [(1, ": 1 process timed, of 3 that a verdict needs"), (3, "")]
+)
+def test_a_look_that_was_cut_says_so_beside_its_interval(processes: int, says: str) -> None:
+    """Of one process it is narrow: 39.5 to 39.1 % less time read as if nothing were left to decide."""
+    ratios = (0.6075,) * processes
+    looked = Comparison(CALL, OTHER_CALL, 0.6075, 0.6048, 0.6089, "UNDECIDED", ratios, 90, 0)
+    shown = trial_words(Trial(Candidate(), "undecided", call=looked), 0.01)
+    assert shown == f"undecided (-39.5 to -39.1 % time){says}"
 
 
 def test_a_variable_that_acts_at_run_time_is_said_not_to_be_in_the_times() -> None:

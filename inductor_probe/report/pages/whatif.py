@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
-from inductor_probe.model.bench import OTHER_CODE, BenchResult, Overheads
+from inductor_probe.model.bench import CALL, OTHER_CALL, OTHER_CODE, BenchResult, Overheads
 from inductor_probe.model.diff import RunDiff
 from inductor_probe.model.timing import Process
 from inductor_probe.model.whatif import RANKS, Candidate, GraphWhatIf, Trial
@@ -18,8 +18,8 @@ from inductor_probe.report.pages.diff import environment_lines, sides_table
 from inductor_probe.report.words.bench import result_sentence
 from inductor_probe.report.words.diff import decision_lines, headlines, names_words
 from inductor_probe.report.words.whatif import (
-    NOT_TIMED,
     RANK_WORDS,
+    not_timed_sentence,
     not_timed_words,
     quotable,
     same_result,
@@ -28,7 +28,7 @@ from inductor_probe.report.words.whatif import (
 )
 
 _MOST_CHANGES = 8
-_CALLS = {"Compiled call": "A", f"call_v{OTHER_CODE}": "B", "call": "A"}
+_CALLS = {CALL: "A", OTHER_CALL: "B", "call": "A"}
 _KERNEL = re.compile(rf"(?P<kernel>\w+?)(?P<other>_v{OTHER_CODE})?(?P<alone> alone)?(?P<launch> #\d+)?")
 
 
@@ -63,7 +63,7 @@ def whatif_page(
         if not details and len(changes) > _MOST_CHANGES:
             yield Line((f"{len(changes) - _MOST_CHANGES} more changes: --details", "dim"), 2)
         if graph.result is None:
-            yield Line(NOT_TIMED[graph.not_timed or "no-code"].format(subjects=", ".join(graph.subjects)))
+            yield Line(not_timed_sentence(graph))
             continue
         yield Line()
         if text := same_result(graph.result):
@@ -126,14 +126,16 @@ def whatif_sentence(graph: GraphWhatIf, candidate: Candidate | None = None) -> s
         return quotable(graph, candidate)
     if graph.result is not None:
         return result_sentence(with_sides(graph.result))
-    assert graph.not_timed is not None  # noqa: S101 - else there is a result
-    return NOT_TIMED[graph.not_timed].format(subjects=", ".join(graph.subjects))
+    return not_timed_sentence(graph)
 
 
 def trials_page(
-    trials: Sequence[Trial], margin: float = 0.01, *, several_graphs: bool = False
+    trials: Sequence[Trial], margin: float = 0.01, threads: int = 1, *, several_graphs: bool = False
 ) -> Iterator[Block]:
-    """Yield a row for each candidate, gains first, and one sentence about all of them."""
+    """Yield a row for each candidate, gains first, and one sentence about all of them.
+
+    `margin` and `threads` are those with which they were timed.
+    """
     columns = [
         Column("", fold="never"),
         Column("candidate", fold="words"),
@@ -154,7 +156,7 @@ def trials_page(
     names = dict.fromkeys(name for trial in trials for name in trial.candidate.not_timed_with)
     if names:
         yield Line((not_timed_words((*names,)), "yellow"))
-    yield Line((trials_sentence(trials), "bold"))
+    yield Line((trials_sentence(trials, margin, threads), "bold"))
 
 
 _STYLES = {"gain": "green", "loss": "red", "wrong": "bold red", "undecided": "yellow"}

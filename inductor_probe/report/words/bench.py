@@ -21,7 +21,8 @@ _NOT_COMPILED = re.compile(r"NotCompiledError: (\w+) does not compile")
 """What a wrapper raises that launches such a kernel: harness/load.py, NotCompiled."""
 OF_KERNELS = ("kernel-fault", "not-interpreted", "not-finished")
 """Remarks that name the kernel which is to blame, not the variant that launches it."""
-_WRAPPER = re.compile(r"call(_v\d+)?")
+_WRAPPER = re.compile(r"call(_v\d+)?|[AB]")
+"""The pristine call and its copies; what `probe whatif` calls them where they are the calls of its sides."""
 
 
 def answers(result: BenchResult) -> list[str]:

@@ -5,19 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from inductor_probe.model.bench import OTHER_CODE, BenchResult, Comparison, Verdict
-from inductor_probe.model.decision import Decision, Outcome
-from inductor_probe.model.diff import GraphDiff
-from inductor_probe.model.whatif import Candidate, GraphWhatIf, NotTimed, Rank, Trial
+from inductor_probe.harness.budget import PROCESSES
+from inductor_probe.model.bench import BenchResult, Comparison
+from inductor_probe.model.decision import Outcome
+from inductor_probe.model.whatif import (
+    Candidate,
+    GraphWhatIf,
+    NotTimed,
+    Rank,
+    Trial,
+    TrialCode,
+    TrialReason,
+    Turned,
+)
 from inductor_probe.report.units import counted
-from inductor_probe.report.words.bench import wrong_groups, wrong_sentence
-from inductor_probe.report.words.causes.sentences import names_of
+from inductor_probe.report.words.bench import wrong_sentence
+from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined, listed
 
-CALL_OF_A, CALL_OF_B = "Compiled call", f"call_v{OTHER_CODE}"
-"""What the whole calls of A and B are called in what was measured."""
 _RATIO_FROM = 1.5
+_SAYS_NOTHING = 2.0
+"""Of ratios: a wider interval is not shown. Two processes give one of many powers of ten."""
 _MOST_NAMES = 2
 
 
@@ -36,18 +45,25 @@ def same_result(result: BenchResult) -> str | None:
     return "A and B compute what the graph does in float64, on two sets of inputs."
 
 
-NOT_TIMED: Mapping[NotTimed, str] = {
-    "same-code": "Not timed: names and spelling aside, A and B are the same code.",
-    "no-code": "Not timed: a side has no output_code.py; its compile did not come to an end.",
-    "inputs-differ": "Not timed: B cannot take the inputs of A: {subjects} differ.",
-    "constants-differ": "Not timed: the graphs hold other constants: {subjects}.",
+_NOT_TIMED: Mapping[NotTimed, str] = {
+    "same-code": "names and spelling aside, A and B are the same code",
+    "same-as": "B is the same code as with {subjects}",
+    "no-code": "a side has no output_code.py; its compile did not come to an end",
+    "inputs-differ": "B cannot take the inputs of A: {subjects} differ",
+    "constants-differ": "the graphs hold other constants: {subjects}",
+    "not-run": "{message}",
 }
-_SHORT: Mapping[NotTimed, str] = {
+_REASONS: Mapping[TrialCode, str] = {
+    "refused": "{message}",
+    "script-failed": "{message}",
+    "nothing-compiled": "nothing was compiled",
+    "no-partner": "no graph of it computes what one of A does",
     "same-code": "the same code",
-    "no-code": "not timed: its compile did not come to an end",
-    "inputs-differ": "not timed: B cannot take the inputs of A ({subjects} differ)",
-    "constants-differ": "not timed: the graphs hold other constants ({subjects})",
+    "not-run": "{message}",
+    "call-not-timed": "the whole call could not be timed",
+    "reported": "{message}",
 }
+"""Of codes that need no more than their operands; those of `NotTimed` are above."""
 _DOING: Mapping[Outcome, str] = {
     "vectorised": "vectorising",
     "underfilled": "vectorising",
@@ -62,53 +78,63 @@ _DOING: Mapping[Outcome, str] = {
 """What B does that A does not, by the outcome of the decision that was asked for."""
 
 
-def whole_call(result: BenchResult) -> Comparison | None:
-    """Return the comparison of the whole call of B with that of A."""
-    return next(
-        (one for one in result.comparisons if (one.baseline, one.candidate) == (CALL_OF_A, CALL_OF_B)), None
-    )
-
-
 def quotable(graph: GraphWhatIf, candidate: Candidate | None) -> str:
     """Return what came of it: `vectorising cpp_fused_x_0: 2.9x faster (2.8 to 3.0), same result`."""
-    subject = what(graph, candidate)
+    subject = _subject(graph.turned, candidate)
     if graph.result is None:
-        alike = graph.not_timed == "same-code" and not graph.asked
+        if graph.not_timed != "same-code":
+            return f"{subject}: not timed: {_why_not(graph)}"
         turns_alone = candidate and candidate.flips and candidate == Candidate(flips=candidate.flips)
-        nothing = "nothing was turned, " if alike and turns_alone else ""
-        return f"{subject}: {nothing}{why_not(graph)}"
+        nothing = "nothing was turned, " if turns_alone and not graph.asked else ""
+        return f"{subject}: {nothing}the same code"
     wrong = [variant.name for variant in graph.result.variants if not variant.correct]
+    if "call" in wrong:
+        return f"{subject}: not known, A itself does not compute what the graph does"
     if wrong:
-        if "call" in wrong:
-            return f"{subject}: not known, A itself does not compute what the graph does"
         return f"{subject}: WRONG, B computes something else: never a gain"
-    comparison = whole_call(graph.result)
-    if comparison is None:
+    if graph.call is None:
         return f"{subject}: same result; the whole call was not timed"
-    gain = gain_words(comparison, graph.result.margin)
-    return f"{subject}: {gain}{_of_kernel(graph.result)}, same result{_of_threads(graph)}"
+    return f"{subject}: {_timed_words(graph, graph.result.margin, graph.result.threads)}"
 
 
-def why_not(graph: GraphWhatIf) -> str:
-    """Return why a graph was not timed, short."""
-    return _SHORT[graph.not_timed or "no-code"].format(subjects=", ".join(graph.subjects))
+def gain_sentence(trial: Trial, margin: float, threads: int) -> str:
+    """Return what `quotable` says, of a candidate that was found to be right and faster."""
+    return f"{_subject(trial.turned, trial.candidate)}: {_timed_words(trial, margin, threads)}"
 
 
-def wrong_detail(result: BenchResult) -> str:
-    """Return what is wrong in the values that B computes, of its kernel where that is known."""
-    groups = wrong_groups(result.variants)
-    return wrong_sentence(groups[0], sentence) if groups else ""
+def _timed_words(timed: GraphWhatIf | Trial, margin: float, threads: int) -> str:
+    """Return how long B takes against A: the whole call, and the kernel where that is another number."""
+    assert timed.call is not None  # noqa: S101 - else there is nothing to say
+    kernel = ""
+    if timed.kernel and timed.kernel.verdict in ("FASTER", "SLOWER"):
+        kernel = f"; the kernel alone {gain_words(timed.kernel, margin)}"
+    # a decision about threads is one about a machine that has several
+    alone = threads == 1 and timed.turned is not None and "threads" in timed.turned.kinds
+    of_threads = ", both timed with one thread" if alone else ""
+    return f"{gain_words(timed.call, margin)}{kernel}, same result{of_threads}"
 
 
-def what(graph: GraphWhatIf, candidate: Candidate | None) -> str:
+def _subject(turned: Turned | None, candidate: Candidate | None) -> str:
     """Return what B does otherwise: the decision that was asked for, or what was set."""
-    decisions = [change.b for change in graph.asked if change.b is not None]
-    outcomes = {decision.outcome for decision in decisions}
-    if len(outcomes) == 1 and (doing := _DOING.get(next(iter(outcomes)))):
-        return f"{doing} {listed(_kernels(graph.diff, decisions), _MOST_NAMES)}"
+    if turned and turned.names and turned.outcome and (doing := _DOING.get(turned.outcome)):
+        return f"{doing} {listed(turned.names, _MOST_NAMES)}"
     if candidate and candidate.not_timed_with:
         return f"{candidate} (for the compile alone)"
     return str(candidate) if candidate and str(candidate) else "B"
+
+
+def not_timed_sentence(graph: GraphWhatIf) -> str:
+    """Return why a graph was not timed."""
+    return f"Not timed: {_why_not(graph)}."
+
+
+def _why_not(graph: GraphWhatIf) -> str:
+    assert graph.not_timed is not None  # noqa: S101 - else there is a result
+    return _not_timed(graph.not_timed, graph)
+
+
+def _not_timed(code: NotTimed, why: GraphWhatIf | TrialReason) -> str:
+    return _NOT_TIMED[code].format(subjects=", ".join(why.subjects), message=why.message)
 
 
 def not_timed_words(names: Sequence[str]) -> str:
@@ -123,43 +149,12 @@ def not_timed_words(names: Sequence[str]) -> str:
     )
 
 
-def _kernels(diff: GraphDiff, decisions: Sequence[Decision]) -> list[str]:
-    """Return the changed kernels, or the subjects where the decisions are about no kernel that changed."""
-    changed = [match.b[0] for match in diff.kernels if match.relation == "changed" and match.b]
-    names = ["_".join(names_of(decision)) for decision in decisions]
-    return changed if changed and len(changed) <= len(set(names)) else list(dict.fromkeys(names))
-
-
 def gain_words(comparison: Comparison, margin: float) -> str:
     """Return a verdict with its interval: `2.9x faster (2.8 to 3.0)`, `3.5 % faster (2.9 to 4.0)`."""
-    return _verdict_words(comparison.verdict, (comparison.ratio, comparison.low, comparison.high), margin)
-
-
-def trial_words(trial: Trial, margin: float) -> str:
-    """Return what came of a candidate: its time against A with the interval, or why there is none."""
-    verdict = _VERDICT_OF.get(trial.rank)
-    if verdict is None or trial.ratio is None or trial.low is None or trial.high is None:
-        return trial.detail
-    if trial.detail == NOT_FASTER:
-        return f"{NOT_FASTER} ({(trial.low - 1) * 100:+.1f} to {(trial.high - 1) * 100:+.1f} % time)"
-    words = _verdict_words(verdict, (trial.ratio, trial.low, trial.high), margin)
-    return f"{words}: {trial.detail}" if trial.detail else words
-
-
-NOT_FASTER = "not faster"
-"""What is known of a trial that may be slower, or the same."""
-_SAYS_NOTHING = 2.0
-"""Of ratios: a wider interval is not shown. Two processes give one of many powers of ten."""
-_VERDICT_OF: Mapping[Rank, Verdict] = {
-    "gain": "FASTER", "loss": "SLOWER", "no-change": "SAME", "undecided": "UNDECIDED",
-}  # fmt: skip
-
-
-def _verdict_words(verdict: Verdict, interval: tuple[float, float, float], margin: float) -> str:
-    ratio, low, high = interval
+    ratio, low, high = comparison.ratio, comparison.low, comparison.high
     percent = [f"{(1 - value) * 100:.1f}" for value in (ratio, high, low)]
     slower = [f"{(value - 1) * 100:.1f}" for value in (ratio, low, high)]
-    match verdict:
+    match comparison.verdict:
         case "FASTER" if ratio < 1 / _RATIO_FROM:
             return f"{_times(1 / ratio)}x faster ({_times(1 / high)} to {_times(1 / low)})"
         case "FASTER":
@@ -173,9 +168,13 @@ def _verdict_words(verdict: Verdict, interval: tuple[float, float, float], margi
         case "UNDECIDED" if not high - low <= _SAYS_NOTHING:
             return "undecided: too few processes, or too different ones"
         case "UNDECIDED":
-            return f"undecided ({float(slower[1]):+.1f} to {float(slower[2]):+.1f} % time)"
+            return f"undecided {_more_time(comparison)}"
         case _:
             return "the measurement is invalid"
+
+
+def _more_time(comparison: Comparison) -> str:
+    return f"({(comparison.low - 1) * 100:+.1f} to {(comparison.high - 1) * 100:+.1f} % time)"
 
 
 def _times(ratio: float) -> str:
@@ -183,18 +182,45 @@ def _times(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio < 10 or not math.isfinite(ratio) else f"{ratio:.0f}"
 
 
-def _of_kernel(result: BenchResult) -> str:
-    """Return what the only kernel that is compared gains by itself, where that is another number."""
-    pairs = [one for one in result.comparisons if " alone" in one.baseline and " alone" in one.candidate]
-    if len(pairs) == 1 and pairs[0].verdict in ("FASTER", "SLOWER"):
-        return f"; the kernel alone {gain_words(pairs[0], result.margin)}"
-    return ""
+def trial_words(trial: Trial, margin: float) -> str:
+    """Return what came of a candidate: its time against A with the interval, or why there is none."""
+    words = [
+        _of_call(trial, margin),
+        reason_words(trial.reason) if trial.reason else "",
+        f"the same code as {trial.same_as}" if trial.same_as else "",
+    ]
+    return ": ".join(filter(None, words))
 
 
-def _of_threads(graph: GraphWhatIf) -> str:
-    """Return with how many threads both ran, where the decision is about threads and there was one."""
-    turned = any(change.decision.kind == "threads" for change in graph.asked)
-    return ", both timed with one thread" if turned and graph.result and graph.result.threads == 1 else ""
+def _of_call(trial: Trial, margin: float) -> str:
+    """Return what the times of the whole call say, or why there are none yet; empty where a reason does."""
+    if trial.rank == "not-tried":
+        return "compiled, and not timed yet" if trial.run else "the budget ended before"
+    if trial.call is None:
+        too_short = trial.rank == "undecided" and trial.reason is None
+        return "it was looked at for too short a time for the whole call" if too_short else ""
+    if trial.rank == "no-change" and trial.call.verdict != "SAME":  # it may be slower, or the same
+        return f"not faster {_more_time(trial.call)}"
+    processes = len(trial.call.process_ratios)
+    few = ""
+    if trial.rank == "undecided" and 0 < processes < PROCESSES:
+        few = f": {counted(processes, 'process', 'processes')} timed, of {PROCESSES} that a verdict needs"
+    return f"{gain_words(trial.call, margin)}{few}"
+
+
+def reason_words(reason: TrialReason) -> str:
+    """Return why a candidate has its rank."""
+    match reason:
+        case TrialReason(code="script-failed", message=""):
+            return "its script failed, and printed nothing"
+        case TrialReason(code="not-turned"):
+            flips = dict.fromkeys(result.flip for result in reason.flips)
+            return "; ".join(text for _, text in flip_texts([*flips], reason.flips))
+        case TrialReason(code="wrong-values"):
+            return wrong_sentence(reason.wrong, sentence)
+        case TrialReason(code="same-as" | "inputs-differ" | "constants-differ" | "no-code" as code):
+            return f"not timed: {_not_timed(code, reason)}"
+    return _REASONS[reason.code].format(message=reason.message)
 
 
 RANK_WORDS: Mapping[Rank, str] = {
@@ -208,9 +234,9 @@ RANK_WORDS: Mapping[Rank, str] = {
 }
 
 
-def trials_sentence(trials: Sequence[Trial]) -> str:
+def trials_sentence(trials: Sequence[Trial], margin: float, threads: int) -> str:
     """Return what came of all candidates in one line, the best first."""
-    gains = [trial for trial in trials if trial.rank == "gain" and trial.ratio is not None]
+    gains = [trial for trial in trials if trial.rank == "gain"]
     counts = [
         f"{sum(trial.rank == rank for trial in trials)} {words}"
         for rank, words in RANK_WORDS.items()
@@ -223,4 +249,4 @@ def trials_sentence(trials: Sequence[Trial]) -> str:
     if not gains:
         return f"No gain in {number}{rest}."
     best = min(gains, key=lambda trial: trial.ratio or 1.0)
-    return f"Best of {number}: {best.line}{rest}."
+    return f"Best of {number}: {gain_sentence(best, margin, threads)}{rest}."
