@@ -28,6 +28,8 @@ from inductor_probe.reader.output_code import parse_output_code
 
 CPP_CODE, PYTHON_CODE = "output_code.cpp", "output_code.py"
 IR_FILE = "ir_post_fusion.txt"
+REUSE = "# reuse"
+"""How `make_buffer_reuse` of torch/_inductor/codegen/wrapper.py ends a line, in C++ with `//`."""
 
 _IMPORTS = """\
 import torch
@@ -96,14 +98,17 @@ def code_as_python(
         for output in leaf.outputs
         if output.layout is not None
     }
-    return _Writer(code, path, layouts).text(tail, texts.get("fx_graph_runnable.py"), facts), path, True
+    writer = _Writer(code, path, layouts, (text or cpp or "").split("\n"))
+    return writer.text(tail, texts.get("fx_graph_runnable.py"), facts), path, True
 
 
 class _Writer:
-    """Writes the Python of one wrapper."""
+    """Writes the Python of one wrapper; `lines` are those of the file that it is in."""
 
-    def __init__(self, code: OutputCode, path: Path, in_ir: Mapping[str, BufferLayout]) -> None:
-        self.code, self.path, self.in_ir = code, path, in_ir
+    def __init__(
+        self, code: OutputCode, path: Path, in_ir: Mapping[str, BufferLayout], lines: Sequence[str]
+    ) -> None:
+        self.code, self.path, self.in_ir, self.lines = code, path, in_ir, lines
         self.has_gpu = any(kernel.backend == "triton" for kernel in code.kernels)
         self.layouts = {one.name: one.layout for one in code.allocations}
         self.returned = {name for call in code.externs for name in call.outputs}
@@ -158,8 +163,14 @@ class _Writer:
                 made.update(step.outputs)
                 return [*_comments(step), self.extern(step)]
             case Allocation():
-                return self.allocation(step, made)
+                written = self.allocation(step, made)
+                return [f"{line}{self.reuse(step)}" for line in written]
         raise AssertionError(step)
+
+    def reuse(self, allocation: Allocation) -> str:
+        """Return the comment of inductor's that memory is given away: which inputs are is read of it."""
+        line = self.lines[allocation.span.first - 1] if allocation.span else ""
+        return f"  {REUSE}" if line.rstrip().endswith(f"// {REUSE.removeprefix('# ')}") else ""
 
     def launch(self, launch: Launch) -> str:
         """Return the launch of a kernel."""

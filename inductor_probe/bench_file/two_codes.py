@@ -18,6 +18,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from inductor_probe.bench_file.compile_settings import compile_settings, in_todays_places
+from inductor_probe.bench_file.python_form import REUSE
 from inductor_probe.bench_file.sections import WAIT, Statement, cut, defined, kernel_name
 from inductor_probe.model.bench import OTHER_CODE
 from inductor_probe.model.code import OutputCode
@@ -26,8 +27,6 @@ from inductor_probe.variants.code import Definition, definitions, renamed, split
 
 _END = f"_v{OTHER_CODE}"
 _RULE = "# " + "-" * 98
-_REUSE = "# reuse"
-"""How `make_buffer_reuse` of inductor ends a line."""
 
 
 def bench_of_two(
@@ -37,7 +36,8 @@ def bench_of_two(
 
     Args:
         source: of the first graph, as it was made: without variants of the user's.
-        other: text of the other graph's `output_code.py`; `path` is what an error names.
+        other: text of the other graph's `output_code.py`, or of a wrapper in C++ its Python form; `path` is
+            what an error names.
         partners: for kernels of the other graph those of the first that do the same work.
         runnable: text of the other graph's `fx_graph_runnable.py`, for how its C++ is to be compiled.
 
@@ -120,7 +120,7 @@ def _donated(code: OutputCode, lines: Sequence[str]) -> list[int]:
     reused = {
         allocation.of
         for allocation in code.allocations
-        if allocation.span and lines[allocation.span.first - 1].rstrip().endswith(_REUSE)
+        if allocation.span and lines[allocation.span.first - 1].rstrip().endswith(REUSE)
     }
     return [position for position, name in enumerate(code.inputs) if name in reused]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -156,3 +157,31 @@ def test_code_that_was_changed_since_it_was_made_here_is_not_run(here: Path, tmp
     with pytest.raises(ip.ProbeError, match="nothing shows that"):
         ip.whatif(a, ip.open_run(moved), QUICK)
     assert sorted(a.graphs[0].path.iterdir()) == before
+
+
+TRAINED = """
+import torch
+
+torch.manual_seed(0)
+weight = torch.randn(16, 24, requires_grad=True)
+torch.compile(lambda x: torch.mm(x, weight).sin().sum())(torch.randn(8, 16)).backward()
+"""
+
+
+def test_a_wrapper_in_cpp_may_write_to_a_donated_input(tmp_path: Path) -> None:
+    """The backward graph computes in the memory of what was saved for it: that was called wrong."""
+    (tmp_path / "train.py").write_text(TRAINED)
+    apart = {"inductor.allow_buffer_reuse": "False", "inductor.inplace_buffers": "False"}
+    a, b = (
+        ip.dump(tmp_path / "train.py", label=label, knobs=knobs, out=tmp_path, stdout_to_stderr=True)
+        for label, knobs in (("apart", apart), ("cpp", {"inductor.cpp_wrapper": "True"}))
+    )
+    code = (b.graphs[-1].path / "output_code.py").read_text()
+    assert re.search(r"std::move\(mm\);  // reuse", code)
+    assert "# reuse" not in (a.graphs[-1].path / "output_code.py").read_text()
+    answer = ip.whatif(a, b, QUICK, only=a.graphs[-1])
+    (graph,) = answer.graphs
+    assert graph.result is not None
+    assert graph.file is not None
+    assert re.search(r"^DONATED = \[\d\]$", graph.file.read_text(), re.M)
+    assert answer.correct, answer.markdown
