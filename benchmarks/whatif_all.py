@@ -13,7 +13,8 @@ starts threads as it is imported. Candidates with which torch times code are dum
 too: what it chooses then stands in the dump, and may differ from what it would choose alone. With
 `--target` (`h200`) the code for that GPU is generated on a machine without it (`probe dump --target`), to be
 timed on one that has it; what torch decides by timing code is left out, as nothing can be timed there: leave
-such candidates, and cases, to a `compile` on that GPU, which goes on in the same folder. `time`
+such candidates, and cases, to a `compile` on that GPU, which goes on in the same folder; what was generated
+on another machine is run with `--trust` only. `time`
 checks and times what was dumped and has other code than the case as it is, alone, for at most `--budget`
 seconds each case. With `--pinned` each case has a core of its own, which is for C++
 kernels of one thread on a machine with many; with `--jobs` several are loaded and checked at once, and
@@ -251,7 +252,15 @@ def compared(out: Path, script: Path, case: str) -> str:
 
 
 def timed(
-    out: Path, script: Path, case: str, *, budget: float, until: float, turns: Path | None, core: Any
+    out: Path,
+    script: Path,
+    case: str,
+    *,
+    budget: float,
+    until: float,
+    turns: Path | None,
+    core: Any,
+    trust: bool,
 ) -> str:
     """Time the candidates of a case that were dumped; on a core of its own, or in turns with others."""
     folder = place(out, script, case)
@@ -264,7 +273,7 @@ def timed(
     try:
         if (left := min(budget, until - time.time())) <= 0:
             return "the time was over"
-        trials = tried(run, left, turns=turns).trials
+        trials = tried(run, left, turns=turns, trust=trust).trials
     finally:
         if number is not None:
             core.put(number)
@@ -289,12 +298,15 @@ def tried(
     among: Sequence[Candidate] | None = None,
     timed: bool = True,
     turns: Path | None = None,
+    trust: bool = False,
 ) -> ip.Trials:
     """Try the candidates of a run that were dumped; `among` which, all that are offered if None."""
     settings = BenchSettings(turns=turns, copies=among is not None)  # copies: code that is the same, too
     known = {trial.candidate for trial in known_trials(run)}
     candidates = [one for one in (offered(run) if among is None else among) if one in known]
-    return trying.try_candidates(run, candidates, as_it_is(run), ip.Run, settings, budget=budget, timed=timed)
+    return trying.try_candidates(
+        run, candidates, as_it_is(run), ip.Run, settings, budget=budget, timed=timed, trust=trust
+    )
 
 
 def each(work: Callable[[Path, str], str], chosen: Iterable[tuple[Path, str]], jobs: int) -> None:
@@ -426,6 +438,7 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=20)
     parser.add_argument("--nothing", action="store_true", help="dump candidates that change nothing")
     parser.add_argument("--cold", action="store_true", help="dump in processes that import torch themselves")
+    parser.add_argument("--trust", action="store_true", help="run code that is not known to be made here")
     parser.add_argument("--stop-after", type=float, default=MOST_S, help="seconds; nothing begins after them")
     options = parser.parse_args()
     until = time.time() + options.stop_after
@@ -448,7 +461,8 @@ def main() -> None:
             for number in range(options.pinned):
                 cores.put(number)
         jobs, turns = options.pinned or options.jobs, out / "turns" if options.jobs > 1 else None
-        each(partial(timed, out, budget=options.budget, until=until, turns=turns, core=cores), chosen, jobs)
+        how = {"budget": options.budget, "until": until, "turns": turns, "trust": options.trust}
+        each(partial(timed, out, core=cores, **how), chosen, jobs)
     elif options.what == "nothing":
         nothing(out, options.graphs, options.budget, until, options.only)
     else:

@@ -344,7 +344,7 @@ class _Tries:
         def progress(text: str) -> None:
             self.progress(self.status(str(pair.candidate), text))
 
-        settings = replace(self.settings, budget=seconds)
+        settings = replace(self.settings, budget=seconds, whole_call=True)  # by which it is ranked
         try:
             graph = one_graph(
                 pair.a,

@@ -25,7 +25,7 @@ from inductor_probe.model.bench import Comparison
 from inductor_probe.model.timing import Samples, Series
 
 FIRST_LOOK_S = 1.0
-"""Seconds of measuring in the first look: a third of it is quads of the whole call, in three processes."""
+"""Seconds of measuring in the first look: quads of the whole call, in three processes."""
 GROWTH = 4
 Standing: TypeAlias = Literal["gain", "same", "loss", "not-faster", "open"]
 """What is known after a look: faster; the same; slower; the same or slower; or none of these yet."""

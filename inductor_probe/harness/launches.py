@@ -14,14 +14,14 @@ from inductor_probe.harness.timing import Subject
 Pair: TypeAlias = "tuple[Subject, Subject | None]"
 
 
-def call_pairs(bench: Bench, inputs: list[Any], right: set[str]) -> Iterator[Pair]:
+def call_pairs(bench: Bench, inputs: list[Any], right: set[str], *, eager: bool = True) -> Iterator[Pair]:
     """Pair eager with the pristine call, and that with each right variant of it, on the same inputs."""
 
     def caller(title: str, run: Callable[..., object]) -> Subject:
         return Subject(title, lambda values: lambda: run(list(values)), inputs)  # a call empties its list
 
     call, variants = caller("Compiled call", bench.namespace["call"]), {*bench.variants("call")} & right
-    if bench.aten_graph is not None:
+    if eager and bench.aten_graph is not None:
         graph = bench.aten_graph()
         yield caller("Eager (aten graph)", lambda values: graph(*values)), call
     elif not variants:

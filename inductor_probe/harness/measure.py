@@ -65,6 +65,7 @@ class Options:
 
     Attributes:
         kernel: check everything, time this kernel and its variants only.
+        whole_call: check everything, time variants of the whole call only, and not against eager.
         budget: seconds of measuring, for all comparisons of this process: see `harness/budget.py`.
         precision: width of the interval of a log-ratio at which timing a pair ends.
         threads: of torch and OpenMP.
@@ -85,6 +86,7 @@ class Options:
     """
 
     kernel: str | None = None
+    whole_call: bool = False
     budget: float = 3.0
     precision: float = 0.0025
     threads: int = 1
@@ -238,11 +240,13 @@ def run_timing(
         if options.profile is None and not bench.missing:
             listener.phase("profiling", ())
             names = [options.kernel] if options.kernel else bench.kernels
-            recorded = len(names) <= MOST_KERNELS and "profiling" not in options.skipped
+            few = len(names) <= MOST_KERNELS and not options.whole_call
+            recorded = few and "profiling" not in options.skipped
             profile, launches = profile_call(bench, inputs, names if recorded else ())
         if options.kernels is None:
             edited = {*variants, *bench.namespace.get("ABLATIONS", {})}
             names = [options.kernel] if options.kernel else profile.longest(bench.kernels, edited)
+            names = [] if options.whole_call else names
             options = replace(options, kernels=tuple(names))
         pairs = pairs_of(bench, options, inputs, variants, listener, launches)
         overheads = (
@@ -386,9 +390,9 @@ def pairs_of(  # noqa: PLR0917 - what is known of the graph
     elif not options.kernel:
         if bench.namespace.get("WRAPPER_IN_CPP"):
             listener.warn(remark("wrapper-as-python"))
-        if bench.aten_graph is None:
+        if bench.aten_graph is None and not options.whole_call:
             listener.warn(remark("eager-not-timed", reason=bench.no_reference))
-        pairs += call_pairs(bench, inputs, variants)
+        pairs += call_pairs(bench, inputs, variants, eager=not options.whole_call)
     kernels = [name for name in options.kernels or () if name not in {*missing, *options.skipped}]
     if kernels and not launches:
         listener.phase("recording", tuple(kernels))

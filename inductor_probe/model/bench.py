@@ -216,6 +216,7 @@ class BenchSettings:
         imports: modules, or Python files, that register operators which the graph calls; run first.
         turns: a file that each process locks while it times, and not while it loads or checks: programs that
             share a GPU take turns.
+        whole_call: time variants of the whole call alone: no kernel, no eager, no overheads. Check all.
     """
 
     kernel: str | None = None
@@ -230,6 +231,7 @@ class BenchSettings:
     copies: bool = False
     imports: tuple[str, ...] = ()
     turns: Path | None = None
+    whole_call: bool = False
 
     def command(self, graph: str) -> tuple[str, ...]:
         """Return the command that measures with these settings: `probe bench-kernel GRAPH --budget 2s`."""
