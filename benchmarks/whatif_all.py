@@ -53,6 +53,7 @@ from inductor_probe.analysis.causes.candidates import times_code
 from inductor_probe.api import candidates as trying
 from inductor_probe.api import whatif as comparing
 from inductor_probe.api.baseline import as_it_is
+from inductor_probe.api.candidate_dumps import dump_candidate
 from inductor_probe.bench.looks import seconds_of
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.autotuning import CHOICES_NAME
@@ -227,7 +228,7 @@ def one_dumped(out: Path, script: Path, case: str, candidate: Candidate) -> str:
     run = dumped_run(folder)
     with TemporaryDirectory() as temporary:
         output = Path(temporary, "output")
-        dumped = trying.dump_candidate(as_it_is(run), ip.Run, candidate, output, beside_others=True)
+        dumped = dump_candidate(as_it_is(run), ip.Run, candidate, output, beside_others=True)
     with (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         settings, torch = (

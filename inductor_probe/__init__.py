@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from inductor_probe.api.assembly import Asm, ask_compiler, asm, find_kernel, find_kernels
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
-    from inductor_probe.api.candidates import Trials
     from inductor_probe.api.check import Check, Health, check, doctor
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.expect import Expectations
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.runs import RunList, plan_removal, remove_run, runs
     from inductor_probe.api.session import Graph, Run
     from inductor_probe.api.show import Page, Pages
+    from inductor_probe.api.trials import Trials
     from inductor_probe.api.verbs import (
         bench_kernel,
         candidates_of,
@@ -96,7 +96,7 @@ __all__ = [
 _MODULES = {
     "api.assembly": "Asm ask_compiler asm find_kernel find_kernels",
     "api.bench": "Bench CppProgram WrittenBenchFile",
-    "api.candidates": "Trials",
+    "api.trials": "Trials",
     "api.check": "Check Health check doctor",
     "api.diff": "Diff",
     "api.expect": "Expectations",

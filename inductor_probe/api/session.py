@@ -18,7 +18,6 @@ from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
-    from inductor_probe.api.candidates import Trials
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.expect import Expectations
     from inductor_probe.api.kernel_check import CheckedKernels
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
         Tunings,
     )
     from inductor_probe.api.show import Drawing, Page, Pages
+    from inductor_probe.api.trials import Trials
     from inductor_probe.api.whatif import WhatIf
     from inductor_probe.model.bench import BenchFile, BenchSettings
     from inductor_probe.model.cause import GraphCauses

@@ -18,7 +18,8 @@ from inductor_probe.api.baseline import (
     why_not_as_it_is,
     with_meaning,
 )
-from inductor_probe.api.candidates import Trials, try_candidates
+from inductor_probe.api.candidates import try_candidates
+from inductor_probe.api.trials import Trials
 from inductor_probe.cli.alternatives import WithAlternatives, alternatives
 from inductor_probe.cli.completion import CASE, SCRIPT
 from inductor_probe.cli.flips import flip_options

@@ -28,15 +28,15 @@ are not the same; or the code of both could not be run."""
 
 TrialCode: TypeAlias = Literal[
     "refused", "script-failed", "nothing-compiled", "no-partner", NotTimed, "not-turned", "wrong-values",
-    "call-not-timed", "reported",
+    "baseline-wrong", "call-not-timed", "reported",
 ]  # fmt: skip
 """Why a candidate has its rank, where neither the times of the whole call nor the rank says it:
 
 - by the dump: `refused`: it could not be dumped; `script-failed`: its script ended with an exception;
   `nothing-compiled`; `no-partner`: no graph of it computes what one of A does;
 - by the code: as `NotTimed` says; `not-turned`: the code is that of A, as none of its flips was applied;
-- when it was run: `wrong-values`: B, or A itself, computes something else; `call-not-timed`: kernels
-  were timed, and not the whole call;
+- when it was run: `wrong-values`: B computes something else; `baseline-wrong`: A itself does not compute what
+  the graph does; `call-not-timed`: kernels were timed, and not the whole call;
 - `reported`: what an earlier probe wrote down, which had no codes.
 """
 
@@ -211,8 +211,8 @@ class Trial:
     Attributes:
         candidate: what is different. graph: the graph of A; None where it is all of them alike.
         call: the whole call of B against that of A, in the interval that the rank rests on; None where it was
-            not timed. kernel: the only kernel that was timed by itself in both, without regard to how many
-            candidates there are.
+            not timed. kernel: the only kernel that was timed by itself in both, where each candidate is timed
+            once, and not for longer and longer.
         turned: the decisions that fell otherwise as the candidate asks; None where none did.
         looks: how often it was measured, each time for longer.
         reason: why it has its rank, where that and `call` do not say it.

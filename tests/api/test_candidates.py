@@ -24,7 +24,8 @@ from inductor_probe.api.baseline import (
     why_not_as_it_is,
     with_meaning,
 )
-from inductor_probe.api.candidates import Dumped, try_candidates
+from inductor_probe.api.candidate_dumps import Dumped
+from inductor_probe.api.candidates import try_candidates
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.flip import Flip
@@ -132,14 +133,16 @@ def test_candidates_are_ranked_and_kept_on_disk(here: Path) -> None:
 
 @pytest.mark.compiles
 def test_without_a_budget_each_is_timed_once_and_shown_with_all_of_it(here: Path) -> None:
-    trials = tried(EQUAL, FASTER, budget=None)
-    assert [answer.candidate for answer in trials.answers] == [EQUAL, FASTER]
+    trials = tried(EQUAL, FASTER, ALSO_FASTER, budget=None)
+    assert [answer.candidate for answer in trials.answers] == [EQUAL, FASTER, ALSO_FASTER]
     (faster,) = [trial for trial in trials.trials if trial.candidate == FASTER]
     assert faster.looks == 1
     shown = trials.markdown
     assert "Not timed: names and spelling aside, A and B are the same code." in shown
     assert "A and B compute what the graph does in float64" in shown
-    assert "2 candidates" in shown.rstrip().splitlines()[-1]
+    assert "cpp_fused_add_flip_0 of B" in shown  # kernels, too, where each is timed once
+    assert f"Not timed: B is the same code as with {FASTER}." in " ".join(shown.split())
+    assert "3 candidates" in shown.rstrip().splitlines()[-1]
 
 
 @pytest.mark.compiles
@@ -240,6 +243,32 @@ def test_a_dump_that_was_only_written_down_is_compared_once_and_listed_once(here
     assert [trial.rank for trial in trials] == ["not-tried", "not-tried"]
     assert {trial.candidate for trial in trials} == {FASTER, ALSO_FASTER}
     assert {trial.graph for trial in trials} == {run.graphs[0].name}
+
+
+@pytest.mark.compiles
+def test_of_two_with_the_same_code_one_is_the_first_in_whatever_order_they_are_tried(here: Path) -> None:
+    """Else each is the same as the other, and no gain is tried with others at once."""
+    for order in ((FASTER, ALSO_FASTER), (ALSO_FASTER, FASTER)):
+        trials = tried(*order, timed=False).trials
+        assert {trial.candidate: trial.same_as for trial in trials} == {order[0]: None, order[1]: order[0]}
+
+
+@pytest.mark.compiles
+def test_a_run_that_is_wrong_itself_says_nothing_of_a_candidate(here: Path, tmp_path: Path) -> None:
+    """It was WRONG, though it may be right where A is not."""
+    before = ip.open_run("plain").path
+    moved = tmp_path / "torch_compile_debug" / before.name
+    shutil.copytree(before, moved)
+    code = moved / "torchinductor" / ip.open_run("plain").graphs[0].name / "output_code.py"
+    text = code.read_text()
+    code.write_text(text.replace("static_cast<uint8_t>(1)", "static_cast<uint8_t>(3)"))
+    assert code.read_text() != text
+    settings = BenchSettings(budget=0.3)
+    a = ip.open_run(moved)
+    trials = try_candidates(a, [FASTER], Known(script=Path("mirror.py")), ip.Run, settings, trust=True)
+    (trial,) = trials.trials
+    assert (trial.rank, trial.reason and trial.reason.code) == ("impossible", "baseline-wrong")
+    assert trial_words(trial, 0.01).startswith("not known, A itself does not compute what the graph does: ")
 
 
 @pytest.mark.compiles

@@ -218,6 +218,9 @@ def reason_words(reason: TrialReason) -> str:
             return "; ".join(text for _, text in flip_texts([*flips], reason.flips))
         case TrialReason(code="wrong-values"):
             return wrong_sentence(reason.wrong, sentence)
+        case TrialReason(code="baseline-wrong"):
+            wrong = wrong_sentence(reason.wrong, sentence)
+            return f"not known, A itself does not compute what the graph does: {wrong}"
         case TrialReason(code="same-as" | "inputs-differ" | "constants-differ" | "no-code" as code):
             return f"not timed: {_not_timed(code, reason)}"
     return _REASONS[reason.code].format(message=reason.message)
