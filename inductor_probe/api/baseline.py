@@ -185,28 +185,35 @@ def last_error(lines: Sequence[str]) -> str:
 def with_meaning(candidate: Candidate, graphs: Sequence[GraphOnDisk]) -> Candidate:
     """Return a candidate whose flips have what their names mean in the graphs of A.
 
+    Of several graphs `op0` is another node in each: the flip becomes one for each graph that has it.
+
     Raises:
         NotFoundError: none of the graphs has a subject of that name; near names are offered.
+        ProbeError: two of its flips cannot hold at once in a graph.
     """
     from inductor_probe.analysis.flips import resolved
 
-    flips = []
+    flips: list[Flip] = []
     for flip in candidate.flips:
+        of_flip = []
         missing: NotFoundError | None = None
         for graph in graphs:
             if flip.graph not in (None, graph.name):
                 continue
             try:
-                flips.append(resolved(graph.compiled, flip))
-                break
+                meant = resolved(graph.compiled, flip)
             except NotFoundError as error:
                 missing = missing or error
-        else:
+            else:
+                scope = graph.name if flip.subjects and len(graphs) > 1 else flip.graph
+                of_flip.append(replace(meant, graph=scope))
+        if not of_flip:
             raise missing or NotFoundError(
                 f"there is no graph {flip.graph} for {flip.option}",
                 near_names(flip.graph or "", [graph.name for graph in graphs]),
             )
-    return replace(candidate, flips=tuple(flips))
+        flips += dict.fromkeys(of_flip)  # without a subject it is one for all graphs
+    return replace(candidate, flips=at_once(flips))
 
 
 def other_program(a: RunOnDisk, b: RunOnDisk) -> str | None:

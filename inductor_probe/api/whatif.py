@@ -53,8 +53,7 @@ class WhatIf(Shown):
     @property
     def correct(self) -> bool:
         """Whether B computes in every graph that was run what A does."""
-        results = [graph.result for graph in self.graphs if graph.result]
-        return all(variant.correct for result in results for variant in result.variants)
+        return all(graph.correct for graph in self.graphs)
 
     @property
     def output(self) -> Output:

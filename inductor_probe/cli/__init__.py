@@ -176,7 +176,8 @@ def _explain(error: BaseException, arguments: list[str]) -> ProbeError:
         case click.UsageError(ctx=click.Context() as context):
             return ProbeError(error.format_message().rstrip("."), f"see {context.command_path} --help")
         case click.ClickException():
-            return ProbeError(error.format_message().rstrip("."), "see probe --help")
+            verb = f" {arguments[0]}" if arguments and arguments[0] in _MODULES else ""
+            return ProbeError(error.format_message().rstrip("."), f"see probe{verb} --help")
         case OSError(errno=errno.ENAMETOOLONG):
             name = str(error.filename)
             return ProbeError(f"{name[:60]}... has {len(name):,} characters: too long for the name of a file")

@@ -34,14 +34,15 @@ from inductor_probe.cli.screen import (
     warn,
 )
 from inductor_probe.cli.scripts import SETTINGS, VARIABLES
-from inductor_probe.errors import ExitCode, NotFoundError, ProbeError, StoppedError
-from inductor_probe.model.bench import BenchSettings
+from inductor_probe.errors import ExitCode, NotFoundError, ProbeError, StoppedError, near_names
+from inductor_probe.model.bench import BenchSettings, Comparison
 from inductor_probe.model.flip import Flip, at_once
-from inductor_probe.model.whatif import Candidate, Trial
+from inductor_probe.model.whatif import Candidate
+from inductor_probe.report.pages.whatif import whatif_sentence
 from inductor_probe.report.units import counted
 from inductor_probe.report.words.runs import how_it_ended
 
-_ONE, _ALL = "10s", "5m"
+_ONE, _ALL, _MARGIN = "10s", "5m", "1%"
 
 
 @command(
@@ -71,7 +72,9 @@ _ONE, _ALL = "10s", "5m"
         "--budget", metavar="TIME", callback=lambda ctx, parameter, text: text and seconds(text),
         help=f"Measuring of each graph: 500ms, 10s, 2m.  [{_ONE}]  With --try-all everything.  [{_ALL}]",
     ),
-    shared_option("--margin", default="1%", help="A smaller difference counts as none.  [1%]"),
+    shared_option(
+        "--margin", default=_MARGIN, help=f"A smaller difference counts as none.  [{_MARGIN}]"
+    ),
     click.option(
         "--timed-threads", type=click.IntRange(min=1), default=1, metavar="N",
         help="Threads of torch and OpenMP while both are timed.  [1]",
@@ -119,7 +122,9 @@ def whatif(
         if words or cases or given or try_all:
             raise ProbeError("--runs A B compares two runs as they are: give neither a script nor settings")
         a, b = (ip.open_run(name) for name in runs)
-        return _one(a, b, None, settings, details=details, trust=trust, output_format=output_format)
+        return _one(
+            a, b, None, settings, fail_if_faster, details=details, trust=trust, output_format=output_format
+        )
     if not words:
         raise ProbeError("name a script or a run, or two runs with --runs A B", "see probe whatif --help")
     if not (given or try_all):
@@ -134,7 +139,10 @@ def whatif(
         changed = check_same_program(a, b, given[0], lambda: _dumped("A once more", recipe, Candidate()))
         if changed:
             say_warning(f"{given[0]} changes what inductor is given: {changed}")
-        return _one(a, b, given[0], settings, details=details, trust=trust, output_format=output_format)
+        return _one(
+            a, b, given[0], settings, fail_if_faster,
+            details=details, trust=trust, output_format=output_format,
+        )  # fmt: skip
     candidates = list(given)
     if try_all:
         offered = ip.candidates_of(a, threads=timed_threads)
@@ -154,6 +162,10 @@ def whatif(
             budget=(budget or seconds(_ALL)) if try_all else None,
         )  # fmt: skip
     goes_on = f"probe whatif {relative(a.path)}{_options(given)} --try-all" if try_all else None
+    if goes_on and margin != percent(_MARGIN):  # what was timed otherwise is timed anew
+        goes_on += f" --margin {margin}"
+    if goes_on and timed_threads > 1:
+        goes_on += f" --timed-threads {timed_threads}"
     return _give_trials(trials, output_format, fail_if_faster, details=details, goes_on=goes_on)
 
 
@@ -179,6 +191,8 @@ def _baseline(words: Sequence[str], cases: tuple[str, ...], out: Path | None) ->
         try:
             run = ip.open_run(words[0])
         except NotFoundError:
+            if is_like_run := near_names(words[0], labels(Path.cwd())):
+                raise NotFoundError(f"{error.message}, and no run of that name", is_like_run) from None
             raise error from None
         if cases or words[1:]:
             raise ProbeError(
@@ -199,7 +213,13 @@ def _dumped(side: str, recipe: Recipe, candidate: Candidate, a: ip.Run | None = 
     """Dump the script once; raise where it fails: the other side, `a`, is on disk then."""
     change = str(candidate)
     say(f"dumping {side}: {recipe.script}{f' with {change}' if change else ''}")
-    run = recipe.dump(ip.Run, candidate)
+    try:
+        run = recipe.dump(ip.Run, candidate)
+    except ProbeError as error:
+        if a is not None:  # a setting that there is none of costs no second dump of A
+            beside = f"A is there: probe whatif {relative(a.path)} --set ... goes on from it"
+            error.hint = f"{error.hint}; {beside}" if error.hint else beside
+        raise
     manifest = run.manifest
     if manifest and manifest.outcome == "interrupted":
         goes_on = f"; probe whatif {relative(a.path)} {candidate.command} goes on from A" if a else ""
@@ -209,7 +229,8 @@ def _dumped(side: str, recipe: Recipe, candidate: Candidate, a: ip.Run | None = 
     if manifest and manifest.outcome != "ok":
         raise ProbeError(
             f"{side}: {manifest.script} {how_it_ended(manifest)}; its message is above",
-            f"what it had dumped by then is in {relative(run.path)}",
+            (f"A is whole, in {relative(a.path)}; " if a else "")
+            + f"what {'B' if a else 'it'} had dumped by then is in {relative(run.path)}",
         )
     if not run.graphs:
         raise run.empty()
@@ -222,12 +243,13 @@ def _one(
     b: ip.Run,
     candidate: Candidate | None,
     settings: BenchSettings,
+    fail_if_faster: float | None,
     *,
     details: bool,
     trust: bool,
     output_format: OutputFormat,
 ) -> int:
-    """Compare A with B, and show all of it."""
+    """Compare A with B, and show all of it; return 1 where B is wrong, or faster than it may be."""
     say("running both: this executes the code that inductor generated for A and B")
     before = set(a.path.glob(_SAMPLES))
     try:
@@ -238,6 +260,11 @@ def _one(
     status = give(answer.with_details(details), output_format, ok=answer.correct)
     if not any(graph.result or graph.not_timed == "same-code" for graph in answer.graphs):
         status = ExitCode.FAILED  # nothing could be compared: the answer says why
+    for graph in answer.graphs:
+        if graph.correct and _is_faster(graph.call, fail_if_faster):
+            name = f"{graph.diff.a.name}: " if len(answer.graphs) > 1 else ""
+            say_warning(_left_on_the_table(fail_if_faster, f"{name}{whatif_sentence(graph, candidate)}"))
+            status = max(status, ExitCode.MISMATCH)
     return max(status, warn(answer.problems))
 
 
@@ -272,13 +299,16 @@ def _give_trials(
         if trials.trials:
             done = f"what was known by then is in {relative(trials.path)}"
         raise StoppedError("interrupted", f"{done}; {goes_on} goes on" if goes_on else done)
-    faster = [trial for trial in trials.gains if _is_faster(trial, fail_if_faster)]
+    faster = [trial for trial in trials.gains if _is_faster(trial.call, fail_if_faster)]
     codes = {(gain.same_as or gain.candidate, gain.graph): gain for gain in reversed(faster)}
     for gain in reversed(codes.values()):
-        share = f"{(fail_if_faster or 0.0) * 100:.3g} %"
-        say_warning(f"over {share} is left on the table: {trials.sentence(gain)}")
+        say_warning(_left_on_the_table(fail_if_faster, trials.sentence(gain)))
     return ExitCode.MISMATCH if faster else ExitCode.OK
 
 
-def _is_faster(trial: Trial, share: float | None) -> bool:
-    return share is not None and trial.call is not None and 1 - trial.call.high > share
+def _is_faster(call: Comparison | None, share: float | None) -> bool:
+    return share is not None and call is not None and call.verdict == "FASTER" and 1 - call.high > share
+
+
+def _left_on_the_table(share: float | None, line: str) -> str:
+    return f"over {(share or 0.0) * 100:.3g} % is left on the table: {line}"

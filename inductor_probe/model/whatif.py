@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -56,6 +56,8 @@ RANKS: tuple[Rank, ...] = (
 """In the order in which they are shown."""
 
 
+_OF_KERNELS: frozenset[DecisionKind] = frozenset(("vectorisation", "threads"))
+"""Decisions about the loops of a kernel, which can be named after it: a value is realised, and no kernel."""
 _AT_RUN_TIME = re.compile(
     "(OMP|GOMP|KMP|MKL|OPENBLAS|ONEDNN|DNNL|TBB|MALLOC|TCMALLOC|MIMALLOC|GLIBC|LD|ATEN|PYTORCH|CUDA|CUBLAS"
     "|CUDNN|NVIDIA|NCCL|HIP|HSA)_"
@@ -96,6 +98,11 @@ class Candidate:
         pairs = (*self.settings, *self.knobs, *self.variables)
         return ", ".join([*(f"{name}={value}" for name, value in pairs), *map(str, self.flips)])
 
+    def in_graph(self, name: str) -> Candidate:
+        """Return what of it is about a graph of that name; its flips do not name that any more."""
+        here = (flip for flip in self.flips if flip.graph in (None, name))
+        return replace(self, flips=tuple(replace(flip, graph=None) for flip in here))
+
     @property
     def not_timed_with(self) -> tuple[str, ...]:
         """Its variables that act while code runs, too: both sides are timed in one process, without them."""
@@ -122,7 +129,8 @@ class Turned:
 
     Attributes:
         kinds: of decisions. outcome: what was decided in B; None where that is not one and the same.
-        names: kernels of B that changed, or the subjects, where decisions are about fewer of them.
+        names: what they are about; of decisions about loops the kernels of B that changed, where those are
+            no more.
     """
 
     kinds: tuple[DecisionKind, ...]
@@ -158,18 +166,29 @@ class GraphWhatIf:
     asked: tuple[DecisionChange, ...] = ()
 
     @property
+    def correct(self) -> bool:
+        """Whether B computes what A does, as far as it was run."""
+        return all(variant.correct for variant in (self.result.variants if self.result else ()))
+
+    @property
     def turned(self) -> Turned | None:
         """The decisions that were asked for, in short; None where none of them fell otherwise."""
         decisions = [change.b for change in self.asked if change.b is not None]
         if not decisions:
             return None
         outcomes = {decision.outcome for decision in decisions}
+        kinds = tuple(dict.fromkeys(decision.kind for decision in decisions))
         kernels = [match.b[0] for match in self.diff.kernels if match.relation == "changed" and match.b]
-        subjects = dict.fromkeys("_".join(map("_".join, decision.subjects)) for decision in decisions)
+        # a value that is a buffer on one side alone is called as in A
+        named = (
+            change.a if change.a and change.a.kind == "realization" else change.b for change in self.asked
+        )
+        subjects = dict.fromkeys("_".join(map("_".join, decision.subjects)) for decision in named if decision)
+        of_kernels = _OF_KERNELS.issuperset(kinds) and 0 < len(kernels) <= len(subjects)
         return Turned(
-            kinds=tuple(dict.fromkeys(decision.kind for decision in decisions)),
+            kinds=kinds,
             outcome=outcomes.pop() if len(outcomes) == 1 else None,
-            names=tuple(kernels if 0 < len(kernels) <= len(subjects) else subjects),
+            names=tuple(kernels if of_kernels else subjects),
         )
 
     @property

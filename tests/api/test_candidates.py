@@ -40,6 +40,9 @@ from tests.schemas import schema_faults
 __all__ = ["dumps"]
 
 pytestmark = pytest.mark.usefixtures("warm")
+TRAINING = next(
+    (Path(__file__).parent.parent / "fixtures/dumps/torch-2.13.0-cpu-programs/training").glob("run_*")
+)
 FASTER = Candidate(settings=(("inductor.cpp.enable_tiling_heuristics", "False"),))
 ALSO_FASTER = Candidate(settings=(("inductor.also", "1"),))
 EQUAL = Candidate(settings=(("inductor.without_effect", "1"),))
@@ -354,6 +357,23 @@ def _without_origins(run: ip.Run) -> list[Candidate]:
 def test_a_flip_of_what_is_not_there_is_refused_before_a_dump(here: Path) -> None:
     with pytest.raises(ip.NotFoundError, match="has no op99 for --scalar op99"):
         with_meaning(candidate_of({"scalar": "op99"}), ip.open_run("plain").graphs)
+
+
+def test_a_name_that_several_graphs_have_is_turned_in_each_by_what_it_means_there() -> None:
+    """It was looked up in the first graph alone, and in no other was there a node of that FX node."""
+    forward, backward = ip.open_run(str(TRAINING)).graphs
+    both = with_meaning(candidate_of({"scalar": "op0"}), (forward, backward))
+    assert [*map(str, both.flips)] == [f"scalar {graph.name}:op0" for graph in (forward, backward)]
+    assert str(both.in_graph(backward.name)) == "scalar op0"
+    assert str(with_meaning(candidate_of({"threads": 1}), (forward, backward))) == "threads 1"
+    assert str(with_meaning(candidate_of({"scalar": "op0"}), (forward,))) == "scalar op0"
+
+
+def test_a_flip_of_all_graphs_and_its_opposite_in_one_are_refused() -> None:
+    graphs = ip.open_run(str(TRAINING)).graphs
+    candidate = Candidate(flips=(Flip("scalar", ("op0",)), Flip("vectorise", ("op0",), None, graphs[1].name)))
+    with pytest.raises(ip.ProbeError, match="cannot hold at once"):
+        with_meaning(candidate, graphs)
 
 
 @pytest.mark.compiles

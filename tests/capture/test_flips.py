@@ -242,6 +242,18 @@ def test_a_flip_of_a_graph_that_was_not_compiled_says_so() -> None:
     assert [*flip_texts([flip], [result])] == [(False, f"{flip.option}: not met: {expected}")]
 
 
+def test_why_the_subject_is_gone_is_told_before_that_another_graph_has_none() -> None:
+    flip = parse_flip("scalar buf4")
+    operands = (("subject", "buf4"), ("flip", "inline buf4"))
+    results = [
+        FlipResult(flip, "model__0_inference_0.0", "not-met", "no-subject", operands=(("subject", "buf4"),)),
+        FlipResult(flip, "model__1_inference_1.1", "not-met", "inlined-by-flip", operands=operands),
+    ]
+    [(turned, text)] = flip_texts([flip], results)
+    assert not turned
+    assert text.endswith("buf4 has no node any more: with --inline buf4 its value is computed in its users")
+
+
 def test_graphs_without_the_subject_are_not_told_of_where_one_has_it() -> None:
     flip = parse_flip("scalar op5")
     results = [

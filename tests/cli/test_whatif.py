@@ -59,6 +59,7 @@ def test_words_of_the_script_are_left_alone() -> None:
         ((), "name a script or a run"),
         (("--runs", "a", "b", "--try-all"), "--runs A B compares two runs as they are"),
         (("nowhere", "--set", "x=1"), "there is no script nowhere"),
+        (("a.py", "--scalar"), "see probe whatif --help"),
         (("a.py", "--try-all", "--fail-if-faster", "x"), "invalid share 'x'"),
         (("a.py", "--try-all", "--budget", "soon"), "invalid duration 'soon'"),
         (("a.py", "--set", "x=1", "--env", "TORCH_COMPILE_DEBUG=0"), "a dump sets it itself"),

@@ -11,7 +11,7 @@ import pytest
 from inductor_probe.model.bench import CALL, OTHER_CALL, Comparison, Verdict
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.decision import Decision, DecisionKind, TorchFrame
-from inductor_probe.model.diff import DecisionChange, DiffSide, GraphDiff
+from inductor_probe.model.diff import DecisionChange, DiffSide, GraphDiff, KernelMatch
 from inductor_probe.model.flip import Flip, FlipResult
 from inductor_probe.model.timing import Variant
 from inductor_probe.model.whatif import (
@@ -58,7 +58,7 @@ def test_a_verdict_in_words(verdict: Verdict, ratio: float, low: float, high: fl
 def trial(rank: Rank, ratio: float | None = None, verdict: Verdict = "FASTER") -> Trial:
     """Return a trial of that rank."""
     call = ratio and comparison(ratio - 0.01, ratio + 0.01, verdict, names=(CALL, OTHER_CALL))
-    return Trial(Candidate(settings=(("x", str(ratio)),)), rank, call=call or None)
+    return Trial(Candidate(settings=(("x", str(ratio or rank)),)), rank, call=call or None)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,31 @@ def test_a_call_that_is_wrong_is_never_a_gain(wrong: str, says: str) -> None:
 def test_a_flip_that_turned_nothing_is_not_quoted_as_if_it_had(candidate: Candidate, says: str) -> None:
     side = DiffSide("g", Path("g"), None, None, (), ())
     assert quotable(GraphWhatIf(GraphDiff(side, side), not_timed="same-code"), candidate) == says
+
+
+def test_a_graph_that_no_flip_is_about_is_not_said_to_have_been_missed() -> None:
+    side = DiffSide("model__1.1", Path("g"), None, None, (), ())
+    graph = GraphWhatIf(GraphDiff(side, side), not_timed="same-code")
+    elsewhere = Flip("scalar", ("op0",), None, "model__0.0")
+    assert quotable(graph, Candidate(flips=(elsewhere,))) == (
+        "the same code, and no decision of it was to be turned"
+    )
+    here = replace(elsewhere, graph="model__1.1")
+    assert (
+        quotable(graph, Candidate(flips=(elsewhere, here))) == "scalar op0: nothing was turned, the same code"
+    )
+
+
+def test_what_is_realised_is_a_value_and_no_kernel() -> None:
+    place = TorchFrame("torch/_inductor/ir.py", "StorageBox.should_realize_on_reuse", 1)
+    before = Decision(3, "realization", "fx", (("div",),), "inlined", "cheap", (("node", "div"),), place)
+    after = Decision(
+        2, "realization", "buffer", (("buf0",),), "realised", "turned", (("node", "div"),), place
+    )
+    side = DiffSide("g", Path("g"), None, None, (), ())
+    kernel = KernelMatch("changed", ("cpp_fused_x_0",), ("cpp_fused_x_0",))
+    graph = GraphWhatIf(GraphDiff(side, side, kernels=(kernel,)), asked=(DecisionChange(before, after),))
+    assert graph.turned == Turned(("realization",), "realised", ("div",))
 
 
 @pytest.mark.parametrize(

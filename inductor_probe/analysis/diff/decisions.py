@@ -11,7 +11,7 @@ each side.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from typing import NamedTuple
 
@@ -47,7 +47,8 @@ def decision_changes(matching: Matching) -> tuple[DecisionChange, ...]:
     if a is None or b is None:
         return ()
     kinds = {*a.recorders} & {*b.recorders}
-    of_a = _by_subject(matching.a.graph, kinds, matching.nodes, matching.buffers)
+    others = _others_of_that_name(matching)
+    of_a = _by_subject(matching.a.graph, kinds, matching.nodes, matching.buffers, others)
     of_b = _by_subject(matching.b.graph, kinds, {}, {})
     there = {"node": {*matching.nodes.values()}, "buffer": {*matching.buffers.values()}}
     same_devices = matching.a.devices == matching.b.devices
@@ -59,9 +60,9 @@ def decision_changes(matching: Matching) -> tuple[DecisionChange, ...]:
                 changes[DecisionChange(decision, other)] = None
             continue
         parts = _about_parts(key, parts_b)
-        others = (of_b[part] for part in parts if part not in of_a)
+        at_parts = (of_b[part] for part in parts if part not in of_a)
         changes |= {
-            DecisionChange(decision, other): None for other in others if decision.outcome != other.outcome
+            DecisionChange(decision, other): None for other in at_parts if decision.outcome != other.outcome
         }
         if not parts and same_devices and _can_be_missed(key, there):
             changes[DecisionChange(decision, None)] = None
@@ -69,7 +70,29 @@ def decision_changes(matching: Matching) -> tuple[DecisionChange, ...]:
         is_alone = key not in of_a and not _about_parts(key, parts_a)
         if is_alone and same_devices and _can_be_missed(key, there):
             changes[DecisionChange(None, decision)] = None
-    return tuple(changes)
+    return (*_values_turned(a.decisions, b.decisions), *changes)
+
+
+def _values_turned(a: Sequence[Decision], b: Sequence[Decision]) -> Iterator[DecisionChange]:
+    """Yield whether values are buffers, where a flip turned that, each with what torch chose in A.
+
+    One side has a buffer of it and the other has none, so that they are paired by the FX node of the value.
+    """
+    for decision in b:
+        value = decision.operand("node")
+        if decision.kind == "realization" and decision.operand("flip") is not None and value is not None:
+            before = [one for one in a if one.kind == "realization" and one.operand("node") == value]
+            if before and before[-1].outcome != decision.outcome:
+                yield DecisionChange(before[-1], decision)
+
+
+def _others_of_that_name(matching: Matching) -> set[str]:
+    """Return names of A that another value has in B: neither has a partner, and only one of them reduces."""
+    a, b = matching.a, matching.b
+    nodes = {name for name in a.texts if name in b.texts and not matching.comparable(name, name)}
+    writers = ((buffer, a.producer[buffer], b.producer.get(buffer, "")) for buffer in a.producer)
+    buffers = {name for name, node, other in writers if other and not matching.comparable(node, other)}
+    return nodes | buffers
 
 
 def pair_changes(matching: Matching, groups: Sequence[FusionChange]) -> tuple[DecisionChange, ...]:
@@ -95,16 +118,23 @@ def pair_changes(matching: Matching, groups: Sequence[FusionChange]) -> tuple[De
 
 
 def _by_subject(
-    graph: CompiledGraph, kinds: set[DecisionKind], nodes: Mapping[str, str], buffers: Mapping[str, str]
+    graph: CompiledGraph,
+    kinds: set[DecisionKind],
+    nodes: Mapping[str, str],
+    buffers: Mapping[str, str],
+    others: Collection[str] = (),
 ) -> dict[_Key, Decision]:
-    """Return the last decision of each question about each subject, under the names of the other side."""
+    """Return the last decision of each question about each subject, under the names of the other side.
+
+    `others` are names that something else has there.
+    """
     names: Mapping[SubjectType, Mapping[str, str]] = {"node": nodes, "buffer": buffers, "graph": {}}
     decided: dict[_Key, Decision] = {}
     for decision in graph.decisions.decisions if graph.decisions else ():
         if decision.speculative or decision.kind not in kinds or decision.subject_type not in names:
             continue
         partner = names[decision.subject_type]
-        taken = {*partner.values()}  # what has no partner is not that which is called so in B
+        taken = {*partner.values(), *others}  # what has no partner is not that which is called so in B
         groups = frozenset(
             frozenset(partner.get(name, f"{name} of A" if name in taken else name) for name in group)
             for group in decision.subjects

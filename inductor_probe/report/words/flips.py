@@ -60,7 +60,8 @@ def flip_texts(flips: Sequence[Flip], results: Sequence[FlipResult]) -> Iterator
     for flip in flips:
         of_flip = [result for result in results if result.flip == flip]
         met = [result for result in of_flip if result.outcome != "not-met"]
-        for result in met or of_flip[:1]:
+        telling = [result for result in of_flip if result.reason != "no-subject"]
+        for result in met or (telling or of_flip)[:1]:
             yield result.outcome in ("applied", "already-so"), flip_text(result)
 
 

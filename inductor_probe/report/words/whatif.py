@@ -80,7 +80,10 @@ _DOING: Mapping[Outcome, str] = {
 
 def quotable(graph: GraphWhatIf, candidate: Candidate | None) -> str:
     """Return what came of it: `vectorising cpp_fused_x_0: 2.9x faster (2.8 to 3.0), same result`."""
-    subject = _subject(graph.turned, candidate)
+    here = candidate and candidate.in_graph(graph.diff.a.name)
+    if here is not None and not here.words and graph.not_timed == "same-code":
+        return "the same code, and no decision of it was to be turned"
+    subject = _subject(graph.turned, here if here and here.words else candidate)
     if graph.result is None:
         if graph.not_timed != "same-code":
             return f"{subject}: not timed: {_why_not(graph)}"
@@ -246,7 +249,7 @@ def trials_sentence(trials: Sequence[Trial], margin: float, threads: int) -> str
         if rank != "gain" and any(trial.rank == rank for trial in trials)
     ]
     rest = f" ({joined(counts)})" if counts else ""
-    number = counted(len(trials), "candidate")
+    number = counted(len({trial.candidate for trial in trials}), "candidate")  # each may have several graphs
     if not gains and any(trial.rank in ("undecided", "not-tried") for trial in trials):
         return f"No gain shown yet in {number}{rest}: a longer --budget decides more."
     if not gains:
