@@ -14,7 +14,8 @@ too: what it chooses then stands in the dump, and may differ from what it would 
 `--target` (`h200`) the code for that GPU is generated on a machine without it (`probe dump --target`), to be
 timed on one that has it; what torch decides by timing code is left out, as nothing can be timed there: leave
 such candidates, and cases, to a `compile` on that GPU, which goes on in the same folder; what was generated
-on another machine is run with `--trust` only. `time`
+on another machine is run with `--trust` only. With `--most` no more than the first candidates of each case
+are dumped, and the table counts the others as not tried. `time`
 checks and times what was dumped and has other code than the case as it is, alone, for at most `--budget`
 seconds each case. With `--pinned` each case has a core of its own, which is for C++
 kernels of one thread on a machine with many; with `--jobs` several are loaded and checked at once, and
@@ -52,7 +53,7 @@ import inductor_probe as ip
 from inductor_probe.analysis.causes.candidates import times_code
 from inductor_probe.api import candidates as trying
 from inductor_probe.api import whatif as comparing
-from inductor_probe.api.baseline import as_it_is
+from inductor_probe.api.baseline import as_it_is, recipe_of
 from inductor_probe.api.candidate_dumps import dump_candidate
 from inductor_probe.bench.looks import seconds_of
 from inductor_probe.errors import NotFoundError, ProbeError
@@ -139,8 +140,9 @@ class Dumps:
         until: float,
         among: Sequence[Candidate] | None = None,
         target: str | None = None,
+        most: int | None = None,
     ) -> None:
-        self.out, self.until, self.among, self.target = out, until, among, target
+        self.out, self.until, self.among, self.target, self.most = out, until, among, target, most
         self.cases = list(chosen)
         self.begun = time.monotonic()
         self.ended = self.failed = 0
@@ -171,10 +173,8 @@ class Dumps:
         """Begin what comes next: candidates of cases that were dumped, in the order of cases; else a case."""
         if not self._ready:
             number, case = self._first.pop()
-            return pool.submit(as_it_is_with_candidates, self.out, *case, self.among, self.target), (
-                number,
-                None,
-            )
+            how = self.among, self.target, self.most
+            return pool.submit(as_it_is_with_candidates, self.out, *case, *how), (number, None)
         self._ready.sort(key=lambda task: task[:2])
         _, number, candidate = self._ready.pop(0)
         if candidate is None:
@@ -210,7 +210,12 @@ class Dumps:
 
 
 def as_it_is_with_candidates(
-    out: Path, script: Path, case: str, among: Sequence[Candidate] | None, target: str | None
+    out: Path,
+    script: Path,
+    case: str,
+    among: Sequence[Candidate] | None,
+    target: str | None,
+    most: int | None,
 ) -> list[Candidate]:
     """Dump a case as it is, and return the candidates that are to be dumped yet: for a target, or here."""
     folder = place(out, script, case)
@@ -218,8 +223,8 @@ def as_it_is_with_candidates(
     if target and any((graph.path / CHOICES_NAME).exists() for graph in run.graphs):
         return []
     known = {trial.candidate for trial in known_trials(run)}
-    candidates = [one for one in (offered(run) if among is None else among) if one not in known]
-    return [one for one in candidates if not (target and times_code(one))]
+    wanted = [one for one in (offered(run) if among is None else among) if not (target and times_code(one))]
+    return [one for one in wanted[:most] if one not in known]
 
 
 def one_dumped(out: Path, script: Path, case: str, candidate: Candidate) -> str:
@@ -305,8 +310,9 @@ def tried(
     settings = BenchSettings(turns=turns, copies=among is not None)  # copies: code that is the same, too
     known = {trial.candidate for trial in known_trials(run)}
     candidates = [one for one in (offered(run) if among is None else among) if one in known]
+    recipe = recipe_of(run) if trust else as_it_is(run)  # the latter only where it would be dumped alike
     return trying.try_candidates(
-        run, candidates, as_it_is(run), ip.Run, settings, budget=budget, timed=timed, trust=trust
+        run, candidates, recipe, ip.Run, settings, budget=budget, timed=timed, trust=trust
     )
 
 
@@ -432,6 +438,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--target", metavar="GPU", help="generate code for a GPU that is not there")
+    parser.add_argument("--most", type=int, help="candidates of each case that are dumped")
     parser.add_argument("--only", action="append", default=[], help="cases with this text in their names")
     parser.add_argument("--jobs", type=int, default=1, help="dumps, or cases, at once")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds for each case")
@@ -449,7 +456,8 @@ def main() -> None:
     chosen = cases("cuda" if on_gpu else "cpu", options.only)
     os.environ[ONE_THREAD] = "1"  # in every command: a run that was made without it would be made again
     if options.what == "compile":
-        dumps = Dumps(out, chosen, until, WITHOUT_EFFECT if options.nothing else None, options.target)
+        among = WITHOUT_EFFECT if options.nothing else None
+        dumps = Dumps(out, chosen, until, among, options.target, options.most)
         if options.cold or on_gpu:
             dumps.do(options.jobs)
             return
