@@ -43,6 +43,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -126,6 +127,15 @@ def dumped_run(folder: Path) -> ip.Run:
     return run
 
 
+@dataclass(frozen=True)
+class Which:
+    """Which candidates of a case are dumped: `among` these, at most so many, for a GPU that is not there."""
+
+    among: Sequence[Candidate] | None = None
+    target: str | None = None
+    most: int | None = None
+
+
 class Dumps:
     """The dumps of all cases, so many at once: what there is to do next, and what is done.
 
@@ -133,16 +143,8 @@ class Dumps:
     With `among` those are the candidates of each case, and their code is not compared.
     """
 
-    def __init__(
-        self,
-        out: Path,
-        chosen: Iterable[tuple[Path, str]],
-        until: float,
-        among: Sequence[Candidate] | None = None,
-        target: str | None = None,
-        most: int | None = None,
-    ) -> None:
-        self.out, self.until, self.among, self.target, self.most = out, until, among, target, most
+    def __init__(self, out: Path, chosen: Iterable[tuple[Path, str]], until: float, which: Which) -> None:
+        self.out, self.until, self.which = out, until, which
         self.cases = list(chosen)
         self.begun = time.monotonic()
         self.ended = self.failed = 0
@@ -173,8 +175,7 @@ class Dumps:
         """Begin what comes next: candidates of cases that were dumped, in the order of cases; else a case."""
         if not self._ready:
             number, case = self._first.pop()
-            how = self.among, self.target, self.most
-            return pool.submit(as_it_is_with_candidates, self.out, *case, *how), (number, None)
+            return pool.submit(as_it_is_with_candidates, self.out, *case, self.which), (number, None)
         self._ready.sort(key=lambda task: task[:2])
         _, number, candidate = self._ready.pop(0)
         if candidate is None:
@@ -205,26 +206,20 @@ class Dumps:
         else:
             print(f"{name}: {result}", flush=True)
             return
-        if not self._left[number] and self.among is None:
+        if not self._left[number] and self.which.among is None:
             self._ready.append((False, number, None))
 
 
-def as_it_is_with_candidates(
-    out: Path,
-    script: Path,
-    case: str,
-    among: Sequence[Candidate] | None,
-    target: str | None,
-    most: int | None,
-) -> list[Candidate]:
+def as_it_is_with_candidates(out: Path, script: Path, case: str, which: Which) -> list[Candidate]:
     """Dump a case as it is, and return the candidates that are to be dumped yet: for a target, or here."""
     folder = place(out, script, case)
-    run = run_of(folder) or ip.dump(script, cases=[case], label=LABEL, out=folder, target=target)
-    if target and any((graph.path / CHOICES_NAME).exists() for graph in run.graphs):
+    run = run_of(folder) or ip.dump(script, cases=[case], label=LABEL, out=folder, target=which.target)
+    if which.target and any((graph.path / CHOICES_NAME).exists() for graph in run.graphs):
         return []
     known = {trial.candidate for trial in known_trials(run)}
-    wanted = [one for one in (offered(run) if among is None else among) if not (target and times_code(one))]
-    return [one for one in wanted[:most] if one not in known]
+    candidates = offered(run) if which.among is None else which.among
+    wanted = [one for one in candidates if not (which.target and times_code(one))]
+    return [one for one in wanted[: which.most] if one not in known]
 
 
 def one_dumped(out: Path, script: Path, case: str, candidate: Candidate) -> str:
@@ -457,7 +452,7 @@ def main() -> None:
     os.environ[ONE_THREAD] = "1"  # in every command: a run that was made without it would be made again
     if options.what == "compile":
         among = WITHOUT_EFFECT if options.nothing else None
-        dumps = Dumps(out, chosen, until, among, options.target, options.most)
+        dumps = Dumps(out, chosen, until, Which(among, options.target, options.most))
         if options.cold or on_gpu:
             dumps.do(options.jobs)
             return
