@@ -1,7 +1,7 @@
 """What a change that a finding proposes for torch costs and gains elsewhere: see `docs/findings/`.
 
     python benchmarks/findings.py sweep --out FOLDER [--patch NAME] [--operators N] [--only CASE]
-    python benchmarks/findings.py pairs --out FOLDER [--only CASE]
+    python benchmarks/findings.py pairs --out FOLDER [--patch NAME] [--only CASE]
     python benchmarks/findings.py measure --out FOLDER [--patch NAME] [--budget S] [--threads N] [--again]
     python benchmarks/findings.py diff NAME
 
@@ -151,14 +151,15 @@ def summary(rows: list[dict[str, Any]], patches: list[str]) -> Iterator[str]:
     yield from (f"| {patch} | 0 | |" for patch in without_any)
 
 
-def pairs(out: Path, names: list[str]) -> None:
+def pairs(out: Path, patches: list[str], names: list[str]) -> None:
     """Compile each case that a patch turns as torch is and with the patch; keep both where code differs."""
     capability = os.environ.get("ATEN_CPU_CAPABILITY", CAPABILITY)
     wanted = [
         (row["case"], patch)
         for row in read_rows(out / SWEEP_FILE)
         for patch, _, where in (key.partition(", ") for key in row["turned"])
-        if where in (capability, "2 threads", "")
+        if patch in patches
+        and where in (capability, "2 threads", "")
         and (not names or any(name in row["case"] for name in names))
     ]
     with tempfile.TemporaryDirectory(prefix="findings_", ignore_cleanup_errors=True) as folder:
@@ -267,7 +268,7 @@ def main() -> None:
     if options.what == "sweep":
         sweep(out, patches, options.only or [], options.operators, options.jobs)
     elif options.what == "pairs":
-        pairs(out, options.only or [])
+        pairs(out, patches, options.only or [])
     else:
         measure(
             out, BenchSettings(budget=options.budget, threads=options.threads), patches, again=options.again

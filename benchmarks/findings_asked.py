@@ -5,7 +5,8 @@ input, and answers each with a line of JSON: how many graphs there were, how oft
 torch were called, and how often a patch returned something else, by patch and by what was supposed:
 `short_ranges, avx2`, `tiles, 16 threads`. The patched functions compute a decision and change nothing, so
 that code can differ only where a decision does: a compile answers for all patches, for AVX2 and AVX-512,
-and for any number of threads. `findings.py sweep` then compiles with the patch what it turns, and compares
+and for any number of threads. A function that rewrites a graph cannot be asked twice: of those each call
+counts. `findings.py sweep` then compiles with the patch what it turns, and compares
 the code.
 """
 
@@ -32,6 +33,8 @@ NETWORKS = "findings_networks::"
 VECTOR_BITS = {"avx2": 256, "avx512": 512}
 THREADS = (2, 16, 64)
 _TILING, _THREADS = "TilingSelect.select_tiling", "CppKernel.decide_parallel_depth"
+_REWRITES = "torch._inductor.fx_passes."
+"""Functions that build a part of a graph: each call counts as turned, and is made once."""
 
 
 class Asked:
@@ -80,7 +83,9 @@ class Asked:
     ) -> None:
         from torch._inductor import config
 
-        if place.endswith(_TILING):
+        if place.startswith(_REWRITES):
+            self.turned.update(list(of_patches))  # names: each counts as one
+        elif place.endswith(_TILING):
             for name, bits in self.vectors.items():
                 with config.patch({"cpp.simdlen": bits}):
                     before = original(*args, **kwargs)[:2]

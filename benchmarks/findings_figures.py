@@ -55,6 +55,7 @@ class Figure:
         patches: of A and of B; none is torch as it is.
         labels: of its graphs, in the order in which they are compiled. None: one graph.
         capability: which vectors code is compiled for.
+        as_called: on the inputs of the script, not on random ones of their sizes.
         budget: seconds of timing for each graph.
     """
 
@@ -65,6 +66,7 @@ class Figure:
     capability: str = "avx512"
     threads: int = 1
     budget: float = 5.0
+    as_called: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,16 @@ _TILES = (
     *(f"to channels-last, 16 channels, {pixels} x {pixels}" for pixels in (8, 16, 32, 64)),
     *("exponentials, 16 x 65536, transposed", "exponentials, 65536 x 16, transposed"),
 )
+_MASKS = (
+    *("masked_fill, a tenth is masked", "masked_fill, nothing is masked", "masked_fill, a causal mask"),
+    *(f"masked_fill, half is masked, {dtype}" for dtype in ("bfloat16", "int64", "uint8")),
+    *("masked_fill and softmax", "dropout's backward", "mask or mask", "sum of a mask"),
+)
+_SOFTMAX = (
+    *("500 x 64, columns", "64 x 500, rows", "1024 x 1024, rows", "1024 x 1024, columns"),
+    *("64 x 500, rows, bfloat16", "64 x 500, columns, bfloat16", "64 x 500, rows, log_softmax, a quotient"),
+    *("64 x 500, rows, scaled by a tensor", "attention with capped scores"),
+)
 FIGURES: dict[str, Figure | Calls] = {
     "reversed_loads.effect": Figure("reversed_loads", ("", "reversed")),
     "reversed_loads.avx2": Figure("reversed_loads", ("", "reversed_always"), capability="avx2"),
@@ -117,6 +129,22 @@ FIGURES: dict[str, Figure | Calls] = {
     "tiles_for_threads.elsewhere": Figure(
         "tiles_for_threads_elsewhere", ("", "tiles"), _TILES, threads=2, budget=3
     ),
+    "mask_loads.effect": Figure("mask_loads", ("", "mask_loads"), as_called=True),
+    "mask_loads.lanes": Figure("mask_loads", ("", "mask_loads_lanes"), as_called=True),
+    **{
+        f"mask_loads.{name}": Figure(
+            *("mask_loads_elsewhere", ("", "mask_loads"), _MASKS),
+            capability=capability,
+            budget=2,
+            as_called=True,
+        )
+        for name, capability in (("elsewhere", "avx512"), ("avx2", "avx2"))
+    },
+    "scaled_softmax.effect": Figure("scaled_softmax", ("", "scaled_softmax")),
+    "scaled_softmax.never": Figure("scaled_softmax", ("", "scaled_softmax_never")),
+    "scaled_softmax.elsewhere": Figure(
+        "scaled_softmax_elsewhere", ("", "scaled_softmax"), _SOFTMAX, budget=2
+    ),
     "freezing_option.effect": Calls(("freezing",)),
     "freezing_option.elsewhere": Calls(
         tuple(
@@ -137,10 +165,12 @@ def measured(figure: Figure, place: Path, budget: float | None) -> list[dict[str
         if not (folder / "done").exists():
             program, args = (Path(torch_patches.__file__), [patch, str(script)]) if patch else (script, [])
             args += figure.args
-            if ip.dump(program, args=args, env=environment, out=folder, stdout_to_stderr=True).graphs:
+            options = {"out": folder, "save_inputs": figure.as_called, "stdout_to_stderr": True}
+            if ip.dump(program, args=args, env=environment, **options).graphs:
                 (folder / "done").touch()
         runs.append(ip.open_run(folder))
-    settings = BenchSettings(budget=budget or figure.budget, threads=figure.threads)
+    inputs = "real" if figure.as_called else "random"
+    settings = BenchSettings(budget=budget or figure.budget, threads=figure.threads, inputs=inputs)
     before = os.environ.get("ATEN_CPU_CAPABILITY")
     os.environ.update(environment)  # of the processes that compile again what they time
     try:
@@ -366,6 +396,14 @@ INDEX = {
     "tiles_for_threads": (
         *("tiles", "threads share the elements of a loop, which is vectorised and has one step"),
         "`CppKernel.decide_parallel_depth`, `_inductor/codegen/cpp.py`",
+    ),
+    "mask_loads": (
+        *("mask_loads", "a bool mask is loaded lane by lane, behind a branch for each"),
+        "`VecMask::from`, `ATen/cpu/vec/vec_mask.h`",
+    ),
+    "scaled_softmax": (
+        *("scaled_softmax", "a softmax of scaled scores gets a reduction that looks for infinite ones"),
+        "`_preserve_scaled_softmax_nonfinite_semantics`, `_inductor/fx_passes/joint_graph.py`",
     ),
     "freezing_option": (
         *("freezing", '`torch.compile(options={"freezing": True})` freezes nothing'),

@@ -68,7 +68,7 @@ def _function(place: str) -> Any:
 
 
 FINDINGS = Path(__file__).parents[1] / "docs" / "findings"
-_CPP = "torch._inductor.codegen.cpp"
+_CPP, _JOINT = "torch._inductor.codegen.cpp", "torch._inductor.fx_passes.joint_graph"
 _SHORT_IF = "            if (\n                not reduction_group\n"
 _SHORT = "< tiling_factor / 4\n" + 16 * " " + "and op_num < 10\n"
 PATCHES = {
@@ -84,7 +84,7 @@ PATCHES = {
         proposed=False,
     ),
     "reversed": Patch(
-        "the same, but for types whose lanes are read one by one, for short rows, and for AVX2",
+        "the same for images of uint8 alone, but for short rows and for AVX2",
         (
             Edit(
                 f"{_CPP}:TilingSelect.select_tiling",
@@ -94,9 +94,7 @@ PATCHES = {
                 "            and V.graph.sizevars.optimization_hint(\n"
                 "                call_ranges[tiling_indices[0]], fallback=0\n"
                 "            ) >= 4 * tiling_factor\n"
-                "            and not any(\n"
-                "                each is torch.bool or each in DTYPE_LOWP_FP for each in all_dtypes\n"
-                "            )\n"
+                "            and all(each is torch.uint8 for each in all_dtypes)\n"
                 "        )\n"
                 "        if config.cpp.enable_tiling_heuristics:\n",
             ),
@@ -190,6 +188,66 @@ PATCHES = {
                 "range(par_depth.start_depth + 1, par_depth.start_depth + par_depth.parallel_depth)",
             ),
         ),
+    ),
+    "mask_loads": Patch(
+        "load a bool tensor as bytes, and compare them, in place of a branch for each lane",
+        (
+            Edit(
+                f"{_CPP}:CppVecKernel._get_vec_load_line",
+                '        line = f"{self._get_mask_type()}::from({loadbuf}, {cexpr_index(self.num_elems)})"\n',
+                "        mask_type = self._get_mask_type(torch.int32)\n"
+                "        count = cexpr_index(self.num_elems)\n"
+                "        vectors = self._get_num_vectors(torch.float)\n"
+                "        if vectors == 1 and self.vec_isa.bit_width() == 512:\n"
+                "            pointer = f'reinterpret_cast<const uint8_t*>({loadbuf})'\n"
+                "            loaded = f'at::vec::Vectorized<uint8_t>::loadu({pointer}, {count})'\n"
+                "            zero = 'at::vec::Vectorized<int32_t>(0)'\n"
+                "            mask = f'{mask_type}(at::vec::convert<int32_t>({loaded}) != {zero})'\n"
+                "        else:\n"
+                "            mask = f'{mask_type}::from({loadbuf}, {count})'\n"
+                "        line = f'{mask}.template cast<float,{vectors}>()'\n",
+            ),
+        ),
+    ),
+    "mask_loads_lanes": Patch(
+        "make masks of a bool tensor from integers lane by lane, as torch 2.11 did",
+        (
+            Edit(
+                f"{_CPP}:CppVecKernel._get_vec_load_line",
+                '        line = f"{self._get_mask_type()}::from({loadbuf}, {cexpr_index(self.num_elems)})"\n',
+                "        mask = f'{self._get_mask_type(torch.int32)}::from'\n"
+                "        vectors = self._get_num_vectors(torch.float)\n"
+                "        count = cexpr_index(self.num_elems)\n"
+                "        line = f'{mask}({loadbuf}, {count}).template cast<float,{vectors}>()'\n",
+            ),
+        ),
+        proposed=False,
+    ),
+    "scaled_softmax": Patch(
+        "find overflow in the largest value and in each, which takes no reduction of its own",
+        (
+            Edit(
+                f"{_JOINT}:_preserve_scaled_softmax_nonfinite_semantics",
+                "    original = scaled - torch.amax(scaled, dim=dim, keepdim=keepdim)\n"
+                "    finite_scaled = torch.all(torch.isfinite(scaled), dim=dim, keepdim=True)\n"
+                "    return torch.where(finite_scaled, stable, original)\n",
+                "    # Of values with NaN or +inf the largest is not finite; -inf concerns itself alone.\n"
+                "    largest = torch.amax(scaled, dim=dim, keepdim=keepdim)\n"
+                "    finite = torch.isfinite(largest) & torch.isfinite(scaled)\n"
+                "    return torch.where(finite, stable, scaled - largest)\n",
+            ),
+        ),
+    ),
+    "scaled_softmax_never": Patch(
+        "leave infinite and NaN values to the stable form, as before that was mended",
+        (
+            Edit(
+                f"{_JOINT}:_preserve_scaled_softmax_nonfinite_semantics",
+                "    return torch.where(finite_scaled, stable, original)\n",
+                "    return stable\n",
+            ),
+        ),
+        proposed=False,
     ),
     "freezing": Patch(
         "let dynamo read whether parameters are frozen from the options of torch.compile, too",

@@ -23,8 +23,14 @@ pytestmark = pytest.mark.usefixtures("warm")
 
 FINDINGS = REPOSITORY / "docs" / "findings"
 PAGES = sorted(page for page in FINDINGS.glob("*.md") if page.stem != "README")
-PATCHES = ("reversed", "tiles", "freezing", "collapsed", "short_ranges", "invariant")
-SCRIPTS = ("reversed_loads", "tiles_for_threads", "freezing_option", "invariant_operations")
+PATCHES = (
+    *("reversed", "tiles", "freezing", "collapsed", "short_ranges", "invariant"),
+    *("mask_loads", "scaled_softmax"),
+)
+SCRIPTS = (
+    *("reversed_loads", "tiles_for_threads", "freezing_option", "invariant_operations"),
+    *("mask_loads", "scaled_softmax"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +68,7 @@ def decisions(graph: ip.Graph, kind: str) -> list[Decision]:
 
 @pytest.mark.compiles
 def test_each_patch_turns_the_decision_that_its_page_is_about(patched: tuple[ip.Graph, ...]) -> None:
-    flip, conversion, frozen, resized = patched
+    flip, conversion, frozen, resized, masked, softmax = patched
     # No decision: the recorder counts as torch does, and torch counts otherwise now.
     (kernel,) = flip.kernels()
     assert ("vectorised" in kernel.traits) == (vector_bits() == 512)
@@ -71,6 +77,44 @@ def test_each_patch_turns_the_decision_that_its_page_is_about(patched: tuple[ip.
     (threads,) = decisions(conversion, "threads")
     assert dict(threads.operands)["loops"] == ("x0", "x1")
     assert {decision.outcome for decision in decisions(frozen, "freezing")} == {"frozen", "folded"}
+    assert "VecMask<float" not in (masked.path / "output_code.py").read_text()
+    assert "bool*" not in (softmax.path / "output_code.py").read_text()
+
+
+_SOFTMAX = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from torch_patches import PATCHES, apply
+
+apply(PATCHES["scaled_softmax"])
+inf, nan = float("inf"), float("nan")
+rows = [1, 2, 3], [1, -inf, 3], [-inf, -inf, -inf], [inf, 1, 2], [nan, 1, 2], [3e38, 1, 2], [-3e38, 1, 2]
+scores = torch.tensor(rows)
+
+@torch.compile
+def softmax(scores, scale):
+    return torch.softmax(scores * scale, -1)
+
+for scale in (0.5, -2.0, 4.0, torch.tensor([4.0])):
+    torch._dynamo.reset()
+    compiled, eager = softmax(scores, scale), torch.softmax(scores * scale, -1)
+    torch.testing.assert_close(compiled, eager, equal_nan=True)
+    print(int(eager.isnan().all(-1).sum()))
+"""
+
+
+@pytest.mark.compiles
+def test_a_softmax_of_what_overflows_is_what_it_is_in_eager_mode_with_the_patch(tmp_path: Path) -> None:
+    # A cache of inductor does not know of patches.
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", _SOFTMAX, str(REPOSITORY / "benchmarks")],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    # Scales above 1 make the row with 3e38 overflow.
+    assert ran.stdout.split() == ["3", "4", "4", "4"]
 
 
 @pytest.mark.compiles
@@ -186,6 +230,6 @@ def test_a_page_shows_the_patch_as_it_fits_this_torch() -> None:
         for page in PAGES
         for diff in re.findall(r"^```diff\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
     ]
-    assert len(shown) == 5
+    assert len(shown) == 7
     for diff in shown:
         assert diff in printed
