@@ -1,31 +1,27 @@
-"""How a run was made, so that it can be made once more with something different."""
+"""A run as the baseline of others: how it was made, and whether what is made anew can be compared with it."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
-from inductor_probe.errors import NotFoundError, ProbeError, near_names
+from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.debug_dir import DebugDir
-from inductor_probe.model.flip import FLIP_KINDS, Flip, at_once, instead, parse_flip
+from inductor_probe.model.flip import Flip, instead
 from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.whatif import Candidate
 from inductor_probe.report.units import counted
 
 AnyRun = TypeVar("AnyRun", bound=RunOnDisk)
-_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Interrupt|Unsupported)\b.*")
-"""How Python ends a traceback: the class of the exception, and its first line."""
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
-_MOST = 300
-"""Characters of an exception that are kept; its traceback is in what the script prints."""
 _THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 _FACTS = ("cpu", "vector_bits", "host")
 
@@ -83,6 +79,26 @@ class Recipe:
         return kind(read_run(result.run), result.not_remembered)
 
 
+def dumped_to_the_end(
+    recipe: Recipe, kind: Callable[[DebugDir, str | None], AnyRun], candidate: Candidate | None = None
+) -> AnyRun:
+    """Return a new run: of the baseline once more, or of a candidate.
+
+    Raises:
+        ProbeError: the script does not end well this time. KeyboardInterrupt: Ctrl-C ended it.
+    """
+    run = recipe.dump(kind, candidate)
+    if run.manifest and run.manifest.outcome == "interrupted":
+        raise KeyboardInterrupt
+    if run.manifest and run.manifest.outcome != "ok":
+        how = f"with {candidate}" if candidate else "when it was dumped once more as it is"
+        raise ProbeError(
+            f"{recipe.script} did not end well {how}",
+            f"its message is above; what was dumped by then is in {run.path}",
+        )
+    return run
+
+
 def recipe_of(run: RunOnDisk, out: Path | None = None) -> Recipe:
     """Return how a run was made, by its manifest; `out` is for runs that are made from it.
 
@@ -90,6 +106,8 @@ def recipe_of(run: RunOnDisk, out: Path | None = None) -> Recipe:
         ProbeError: `probe dump` did not make it, or its script did not end well.
         NotFoundError: its script is not where it was.
     """
+    from inductor_probe.machine.facts import NOT_RECORDED
+
     manifest = run.manifest
     if manifest is None:
         raise ProbeError(
@@ -107,7 +125,7 @@ def recipe_of(run: RunOnDisk, out: Path | None = None) -> Recipe:
         )
     words = [word for case in manifest.cases for word in ("--case", case)]
     words += [word for name, value in manifest.knobs for word in ("--set", f"{name}={value}")]
-    secret = [name for name, value in manifest.variables if value == _NOT_RECORDED]
+    secret = [name for name, value in manifest.variables if value == NOT_RECORDED]
     if secret:
         raise ProbeError(
             f"{run.path} was dumped with --env {secret[0]}, whose value was not recorded: it may be a secret",
@@ -123,9 +141,6 @@ def recipe_of(run: RunOnDisk, out: Path | None = None) -> Recipe:
         target=(manifest.gpu.figures or manifest.gpu.target) if manifest.gpu else None,
         out=out,
     )
-
-
-_NOT_RECORDED = "(not recorded)"
 
 
 def _script(run: RunOnDisk, manifest: Manifest) -> Path:
@@ -173,47 +188,6 @@ def _time(text: str) -> float:
         return datetime.fromisoformat(text).timestamp() + 1
     except ValueError:
         return float("-inf")
-
-
-def last_error(lines: Sequence[str]) -> str:
-    """Return the exception at the end of what a script printed, or its last line; empty if it has none."""
-    texts = [line.strip() for line in lines if line.strip()]
-    errors = [text for text in texts if _ERROR.match(text)]
-    return (errors or texts or [""])[-1][:_MOST]
-
-
-def with_meaning(candidate: Candidate, graphs: Sequence[GraphOnDisk]) -> Candidate:
-    """Return a candidate whose flips have what their names mean in the graphs of A.
-
-    Of several graphs `op0` is another node in each: the flip becomes one for each graph that has it.
-
-    Raises:
-        NotFoundError: none of the graphs has a subject of that name; near names are offered.
-        ProbeError: two of its flips cannot hold at once in a graph.
-    """
-    from inductor_probe.analysis.flips import resolved
-
-    flips: list[Flip] = []
-    for flip in candidate.flips:
-        of_flip = []
-        missing: NotFoundError | None = None
-        for graph in graphs:
-            if flip.graph not in (None, graph.name):
-                continue
-            try:
-                meant = resolved(graph.compiled, flip)
-            except NotFoundError as error:
-                missing = missing or error
-            else:
-                scope = graph.name if flip.subjects and len(graphs) > 1 else flip.graph
-                of_flip.append(replace(meant, graph=scope))
-        if not of_flip:
-            raise missing or NotFoundError(
-                f"there is no graph {flip.graph} for {flip.option}",
-                near_names(flip.graph or "", [graph.name for graph in graphs]),
-            )
-        flips += dict.fromkeys(of_flip)  # without a subject it is one for all graphs
-    return replace(candidate, flips=at_once(flips))
 
 
 def other_program(a: RunOnDisk, b: RunOnDisk) -> str | None:
@@ -277,23 +251,6 @@ def check_same_program(
     )
 
 
-def made_again(recipe: Recipe, kind: Callable[[DebugDir, str | None], AnyRun]) -> AnyRun:
-    """Return a second run of A, as it is.
-
-    Raises:
-        ProbeError: the script does not end well this time. KeyboardInterrupt: Ctrl-C ended it.
-    """
-    run = recipe.dump(kind)
-    if run.manifest and run.manifest.outcome == "interrupted":
-        raise KeyboardInterrupt
-    if run.manifest and run.manifest.outcome != "ok":
-        raise ProbeError(
-            f"{recipe.script} did not end well when it was dumped once more as it is",
-            f"its message is above; what was dumped by then is in {run.path}",
-        )
-    return run
-
-
 def as_it_is(run: RunOnDisk) -> Recipe:
     """Return how a run was made, if a new run can be compared with it.
 
@@ -304,71 +261,3 @@ def as_it_is(run: RunOnDisk) -> Recipe:
     if why := why_not_as_it_is(run, recipe):
         raise ProbeError(f"{run.path} cannot be compared with a new run: {why}", "dump it again here")
     return recipe
-
-
-def dumped_otherwise(
-    graph: GraphOnDisk,
-    kind: Callable[[DebugDir, str | None], AnyRun],
-    candidate: Candidate | None,
-    changes: Mapping[str, object],
-) -> tuple[Candidate, AnyRun]:
-    """Return a candidate, and the run that it leads to; see `Graph.whatif`."""
-    if candidate is not None and not isinstance(candidate, Candidate):
-        raise ProbeError(f"invalid candidate {candidate!r}", 'spell it in keywords: whatif(vectorise="op0")')
-    if candidate is not None and changes:
-        raise ProbeError(
-            "a candidate is given, and keywords", "give one of them: candidate | other joins two"
-        )
-    candidate = candidate_of(changes) if candidate is None else candidate
-    if not candidate.words:
-        raise ProbeError("nothing is to be different", 'for example set={"inductor.cpp.simdlen": 256}')
-    candidate = with_meaning(candidate, [graph])
-    if len(graph.run.graphs) > 1:  # other graphs may have nodes of the same names
-        flips = tuple(replace(flip, graph=flip.graph or graph.name) for flip in candidate.flips)
-        candidate = replace(candidate, flips=flips)
-    recipe = as_it_is(graph.run)
-    other = recipe.dump(kind, candidate)
-    if other.manifest and other.manifest.outcome == "interrupted":
-        raise KeyboardInterrupt
-    if other.manifest and other.manifest.outcome != "ok":
-        raise ProbeError(
-            f"{other.manifest.script} did not end well with {candidate}",
-            f"its message is above; what was dumped by then is in {other.path}",
-        )
-    if not other.graphs:
-        raise other.empty()
-    check_same_program(graph.run, other, candidate, lambda: made_again(recipe, kind))
-    return candidate, other
-
-
-def candidate_of(changes: Mapping[str, object]) -> Candidate:
-    """Return the candidate that keywords spell: `set`, `env`, or decisions by name (`no_fuse="op3,op4"`).
-
-    Raises:
-        ProbeError: a keyword or its value means nothing, or two of them cannot hold at once.
-    """
-    from inductor_probe.capture.torch_settings import is_setting
-
-    named = {name.replace("_", "-"): value for name, value in changes.items()}
-    pairs: dict[str, list[tuple[str, str]]] = {}
-    for name in ("set", "env"):
-        value = named.pop(name, {})
-        if not isinstance(value, Mapping):
-            raise ProbeError(f"{name}={value!r} is not a dict", f'for example {name}={{"NAME": "VALUE"}}')
-        pairs[name] = [(str(key), str(each)) for key, each in value.items()]
-    flips = []
-    for name, value in named.items():
-        if name not in FLIP_KINDS:
-            raise ProbeError(f"nothing is changed by {name}=", near_names(name, ("set", "env", *FLIP_KINDS)))
-        if value is not True and (value is False or not isinstance(value, (str, int))):
-            raise ProbeError(
-                f"{name}={value!r} is not text",
-                'write it as on the command line: fuse="op3,op4", looped=True',
-            )
-        flips.append(parse_flip(name if value is True else f"{name} {value}"))
-    return Candidate(
-        settings=tuple(pair for pair in pairs["set"] if is_setting(pair[0])),
-        knobs=tuple(pair for pair in pairs["set"] if not is_setting(pair[0])),
-        variables=tuple(pairs["env"]),
-        flips=at_once(flips),
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inductor_probe.analysis.causes.candidates import times_code
-from inductor_probe.api.baseline import Recipe, last_error
+from inductor_probe.api.baseline import Recipe
 from inductor_probe.api.on_disk import RunOnDisk
 from inductor_probe.capture import interrupt_dumps
 from inductor_probe.errors import ProbeError
@@ -18,6 +19,10 @@ from inductor_probe.model.autotuning import CHOICES_NAME
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.whatif import Candidate, Trial, TrialReason
 
+_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Interrupt|Unsupported)\b.*")
+"""How Python ends a traceback: the class of the exception, and its first line."""
+_MOST = 300
+"""Characters of an exception that are kept; its traceback is in what the script prints."""
 _MOST_AT_ONCE = 8
 """Candidates that are compiled at once: each is a process with torch in it, of about 1 GiB."""
 
@@ -61,6 +66,13 @@ def dump_candidate(
         lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
         return Dumped(candidate, run, TrialReason("script-failed", last_error(lines)))
     return Dumped(candidate, run, None if run.graphs else TrialReason("nothing-compiled"))
+
+
+def last_error(lines: Sequence[str]) -> str:
+    """Return the exception at the end of what a script printed, or its last line; empty if it has none."""
+    texts = [line.strip() for line in lines if line.strip()]
+    errors = [text for text in texts if _ERROR.match(text)]
+    return (errors or texts or [""])[-1][:_MOST]
 
 
 def dump_at_once(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from inductor_probe.api.baseline import AnyRun, Recipe, check_same_program, made_again
+from inductor_probe.api.baseline import AnyRun, Recipe, check_same_program, dumped_to_the_end
 from inductor_probe.api.candidate_dumps import Dumped, batches, dump_at_once, most_at_once
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
@@ -356,7 +356,7 @@ class _Tries:
         """Return a second run of A, dumped when it is first asked for."""
         if self.again is None:
             self.progress(self.status("A once more", "compiling"))
-            self.again = made_again(self.recipe, self.kind)
+            self.again = dumped_to_the_end(self.recipe, self.kind)
         return self.again
 
     def _examine_graph(self, pair: _Pair, *, timed: bool) -> GraphWhatIf | None:

@@ -287,7 +287,7 @@ class Graph(GraphOnDisk, Session):
             ProbeError: nothing, or nothing that is known, is to be different; the run is not as a new one
                 would be; the script, or torch, fails.
         """
-        from inductor_probe.api.baseline import dumped_otherwise
+        from inductor_probe.api.candidate import dumped_otherwise
         from inductor_probe.api.whatif import whatif
 
         candidate, other = dumped_otherwise(self, Run, candidate, changes)

@@ -283,7 +283,13 @@ class Recording:
 
     def _manifest(self, process: _Process, ended: Ended) -> Manifest:
         # Slow to import, and not needed before the script runs, which takes longer to import torch.
-        from inductor_probe.machine.facts import is_secret, machine, variables, versions  # noqa: PLC0415
+        from inductor_probe.machine.facts import (  # noqa: PLC0415
+            NOT_RECORDED,
+            is_secret,
+            machine,
+            variables,
+            versions,
+        )
 
         request, history = self._request, process.history
         dump = self._dump_record(process, ended)
@@ -312,8 +318,7 @@ class Recording:
             settings=request.child.settings,
             gpu=self._simulated_gpu(history.substitutes),
             variables=tuple(
-                (name, "(not recorded)" if is_secret(name, value) else value)
-                for name, value in request.variables
+                (name, NOT_RECORDED if is_secret(name, value) else value) for name, value in request.variables
             ),
             compile_s=history.end.get("compile_s"),
             flips=request.child.flips,

@@ -10,14 +10,8 @@ from typing import Any
 import click
 
 import inductor_probe as ip
-from inductor_probe.api.baseline import (
-    Recipe,
-    candidate_of,
-    check_same_program,
-    recipe_of,
-    why_not_as_it_is,
-    with_meaning,
-)
+from inductor_probe.api.baseline import Recipe, check_same_program, recipe_of, why_not_as_it_is
+from inductor_probe.api.candidate import candidate_of, with_meaning
 from inductor_probe.api.candidates import try_candidates
 from inductor_probe.api.trials import Trials
 from inductor_probe.cli.alternatives import WithAlternatives, alternatives

@@ -25,6 +25,8 @@ _VARIABLES = (
 )  # fmt: skip
 _SECRET_NAME = re.compile(r"TOKEN|PASSWORD|SECRET|KEY|REDIS|URL")
 _SECRET_VALUE = re.compile(r"://[^/\s]*@")
+NOT_RECORDED = "(not recorded)"
+"""In a manifest in the place of a value that may be a secret."""
 
 
 def variables(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -33,7 +35,7 @@ def variables(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     No others are recorded: what else is set is the user's business. Nor is a value that may be a secret.
     """
     return tuple(
-        (name, "(not recorded)" if is_secret(name, environment[name]) else environment[name])
+        (name, NOT_RECORDED if is_secret(name, environment[name]) else environment[name])
         for name in sorted(environment)
         if name in _VARIABLES or name.startswith(VARIABLE_PREFIXES)
     )

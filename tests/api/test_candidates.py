@@ -16,15 +16,9 @@ import pytest
 import inductor_probe as ip
 from inductor_probe import cli
 from inductor_probe.api import candidates
-from inductor_probe.api.baseline import (
-    Recipe,
-    candidate_of,
-    last_error,
-    recipe_of,
-    why_not_as_it_is,
-    with_meaning,
-)
-from inductor_probe.api.candidate_dumps import Dumped
+from inductor_probe.api.baseline import Recipe, recipe_of, why_not_as_it_is
+from inductor_probe.api.candidate import candidate_of, with_meaning
+from inductor_probe.api.candidate_dumps import Dumped, last_error
 from inductor_probe.api.candidates import try_candidates
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.codec import from_json
