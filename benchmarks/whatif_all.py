@@ -56,6 +56,7 @@ from inductor_probe.api import candidates as trying
 from inductor_probe.api import whatif as comparing
 from inductor_probe.api.baseline import as_it_is, recipe_of
 from inductor_probe.api.candidate_dumps import dump_candidate
+from inductor_probe.bench import looks
 from inductor_probe.bench.looks import seconds_of
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.autotuning import CHOICES_NAME
@@ -262,8 +263,10 @@ def timed(
     turns: Path | None,
     core: Any,
     trust: bool,
+    first_look: float,
 ) -> str:
     """Time the candidates of a case that were dumped; on a core of its own, or in turns with others."""
+    looks.FIRST_LOOK_S = first_look
     folder = place(out, script, case)
     run = run_of(folder)
     if run is None:
@@ -367,8 +370,8 @@ def nothing(out: Path, graphs: int, budget: float, until: float, only: Sequence[
     ratios = sorted(trial.ratio for trial in timed_ones if trial.ratio is not None)
     ranks = Counter(trial.rank for trial in timed_ones)
     print(f"{len(timed_ones)} candidates that change nothing: {dict(ranks)}")
-    looks = Counter(trial.looks for trial in timed_ones)
-    for number, count in sorted(looks.items()):
+    numbers = Counter(trial.looks for trial in timed_ones)
+    for number, count in sorted(numbers.items()):
         seconds = " + ".join(f"{seconds_of(look):.0f}" for look in range(1, number + 1))
         print(f"{count} were looked at for {seconds} s")
     if others["differ"]:
@@ -441,6 +444,9 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=20)
     parser.add_argument("--nothing", action="store_true", help="dump candidates that change nothing")
     parser.add_argument("--cold", action="store_true", help="dump in processes that import torch themselves")
+    parser.add_argument(
+        "--first-look", type=float, default=looks.FIRST_LOOK_S, help="seconds of each first look"
+    )
     parser.add_argument("--trust", action="store_true", help="run code that is not known to be made here")
     parser.add_argument("--stop-after", type=float, default=MOST_S, help="seconds; nothing begins after them")
     options = parser.parse_args()
@@ -466,6 +472,7 @@ def main() -> None:
                 cores.put(number)
         jobs, turns = options.pinned or options.jobs, out / "turns" if options.jobs > 1 else None
         how = {"budget": options.budget, "until": until, "turns": turns, "trust": options.trust}
+        how["first_look"] = options.first_look
         each(partial(timed, out, core=cores, **how), chosen, jobs)
     elif options.what == "nothing":
         nothing(out, options.graphs, options.budget, until, options.only)
