@@ -78,16 +78,16 @@ def try_candidates(
         UnreadableError: what an earlier call wrote is cut, or of another form.
         ProbeError: the script compiles another program each time; what is known by then is on disk.
     """
-    deadline = time.monotonic() + budget if budget else float("inf")
+    deadline = float("inf") if budget is None else time.monotonic() + budget
     tries = _Tries(
         a=a,
         recipe=recipe,
         kind=kind,
         settings=settings,
-        planned=len(candidates) + (budget is not None),
+        planned=len(candidates) + (budget is not None),  # with the gains at once
         trust=trust,
         progress=progress or (lambda text: None),
-        fixed=None if budget else settings.budget,
+        fixed=settings.budget if budget is None else None,
         clock=_Clock(deadline, a.manifest.duration_s if a.manifest else 0.0),
         results=_Results(a, settings),
         only=only,
@@ -95,10 +95,10 @@ def try_candidates(
     interrupted = False
     with server_of(a.path, settings) as tries.server:
         try:
-            new = tries.go_on(candidates, anew=again or not budget)
-            for batch in batches(new, most_at_once(a) if budget else 1):
+            new = tries.go_on(candidates, anew=again or budget is None)
+            for batch in batches(new, 1 if budget is None else most_at_once(a)):
                 tries.compile(batch, timed=timed, certain=tries.number == 0)
-            if budget and timed:
+            if budget is not None and timed:
                 tries.grow()
                 tries.together()
                 tries.grow()
@@ -106,8 +106,7 @@ def try_candidates(
             interrupted = True
     asked = [trial for trial in tries.results.all if trial.together or trial.candidate in candidates]
     trials = tuple(trial for trial in asked if only is None or trial.graph in (None, only.name))
-    answers = () if budget else tuple(tries.answers)
-    return Trials(a, trials, interrupted, answers, settings.margin, settings.threads)
+    return Trials(a, trials, interrupted, tuple(tries.answers), settings.margin, settings.threads)
 
 
 @dataclass
@@ -342,12 +341,13 @@ class _Tries:
             for diff, (a, b) in zip(diffs.graphs, compared.pairs, strict=True)
             if self.only is None or a.path == self.only.path
         ]
-        if all(graph is not None and graph.not_timed == "same-code" for graph in graphs):
-            why_not = None if graphs else TrialReason("no-partner")
-            why_not = why_not or _not_turned(candidate, run)
-            rank: Rank = "impossible" if why_not else "no-change"
-            reason = why_not or TrialReason("same-code")
-            self.results.keep(Trial(candidate, rank, reason=reason, run=run.path, together=together))
+        trial = Trial(candidate, "impossible", run=run.path, together=together)
+        if not graphs:
+            self.results.keep(replace(trial, reason=TrialReason("no-partner")))
+        elif all(graph is not None and graph.not_timed == "same-code" for graph in graphs):
+            not_turned = _not_turned(candidate, run)
+            alike = replace(trial, rank="no-change", reason=TrialReason("same-code"))
+            self.results.keep(replace(trial, reason=not_turned) if not_turned else alike)
         answers = tuple(graph for graph in graphs if graph is not None)
         if self.fixed is not None:
             self.answers.append(WhatIf((self.a, run), diffs, answers, candidate))

@@ -149,6 +149,9 @@ def test_a_gain_is_quoted_by_what_its_record_holds() -> None:
     assert gain_sentence(gain, 0.01, 1) == f"{says}, same result, both timed with one thread"
     assert gain_sentence(gain, 0.01, 2) == f"{says}, same result"
     assert from_json(Trial, to_json(gain)) == gain
+    scopes = tuple(Flip("split", ("buf2",), "4", f"model__{number}.0") for number in (0, 1))
+    in_one = replace(gain, candidate=Candidate(flips=scopes), graph="model__1.0", turned=None, kernel=None)
+    assert gain_sentence(in_one, 0.01, 1) == "split buf2=4: 2.0x faster (2.0 to 2.0), same result"
 
 
 REFUSED = FlipResult(Flip("scalar", ("op9",)), None, "not-met", "no-subject", operands=(("subject", "op9"),))

@@ -45,6 +45,8 @@ def same_result(result: BenchResult) -> str | None:
     return "A and B compute what the graph does in float64, on two sets of inputs."
 
 
+_SAME_CODE = "the same code"
+_A_IS_WRONG = "not known, A itself does not compute what the graph does"
 _NOT_TIMED: Mapping[NotTimed, str] = {
     "same-code": "names and spelling aside, A and B are the same code",
     "same-as": "B is the same code as with {subjects}",
@@ -58,7 +60,7 @@ _REASONS: Mapping[TrialCode, str] = {
     "script-failed": "{message}",
     "nothing-compiled": "nothing was compiled",
     "no-partner": "no graph of it computes what one of A does",
-    "same-code": "the same code",
+    "same-code": _SAME_CODE,
     "not-run": "{message}",
     "call-not-timed": "the whole call could not be timed",
     "reported": "{message}",
@@ -80,19 +82,19 @@ _DOING: Mapping[Outcome, str] = {
 
 def quotable(graph: GraphWhatIf, candidate: Candidate | None) -> str:
     """Return what came of it: `vectorising cpp_fused_x_0: 2.9x faster (2.8 to 3.0), same result`."""
-    here = candidate and candidate.in_graph(graph.diff.a.name)
-    if here is not None and not here.words and graph.not_timed == "same-code":
-        return "the same code, and no decision of it was to be turned"
-    subject = _subject(graph.turned, here if here and here.words else candidate)
+    name = graph.diff.a.name
+    if candidate and not candidate.in_graph(name).words and graph.not_timed == "same-code":
+        return f"{_SAME_CODE}, and no decision of it was to be turned"
+    subject = _subject(graph.turned, candidate, name)
     if graph.result is None:
         if graph.not_timed != "same-code":
             return f"{subject}: not timed: {_why_not(graph)}"
         turns_alone = candidate and candidate.flips and candidate == Candidate(flips=candidate.flips)
         nothing = "nothing was turned, " if turns_alone and not graph.asked else ""
-        return f"{subject}: {nothing}the same code"
+        return f"{subject}: {nothing}{_SAME_CODE}"
     wrong = [variant.name for variant in graph.result.variants if not variant.correct]
     if "call" in wrong:
-        return f"{subject}: not known, A itself does not compute what the graph does"
+        return f"{subject}: {_A_IS_WRONG}"
     if wrong:
         return f"{subject}: WRONG, B computes something else: never a gain"
     if graph.call is None:
@@ -102,7 +104,8 @@ def quotable(graph: GraphWhatIf, candidate: Candidate | None) -> str:
 
 def gain_sentence(trial: Trial, margin: float, threads: int) -> str:
     """Return what `quotable` says, of a candidate that was found to be right and faster."""
-    return f"{_subject(trial.turned, trial.candidate)}: {_timed_words(trial, margin, threads)}"
+    subject = _subject(trial.turned, trial.candidate, trial.graph)
+    return f"{subject}: {_timed_words(trial, margin, threads)}"
 
 
 def _timed_words(timed: GraphWhatIf | Trial, margin: float, threads: int) -> str:
@@ -117,13 +120,15 @@ def _timed_words(timed: GraphWhatIf | Trial, margin: float, threads: int) -> str
     return f"{gain_words(timed.call, margin)}{kernel}, same result{of_threads}"
 
 
-def _subject(turned: Turned | None, candidate: Candidate | None) -> str:
-    """Return what B does otherwise: the decision that was asked for, or what was set."""
+def _subject(turned: Turned | None, candidate: Candidate | None, graph: str | None) -> str:
+    """Return what B does otherwise in a graph: the decision that was asked for, or what was set."""
     if turned and turned.names and turned.outcome and (doing := _DOING.get(turned.outcome)):
         return f"{doing} {listed(turned.names, _MOST_NAMES)}"
-    if candidate and candidate.not_timed_with:
-        return f"{candidate} (for the compile alone)"
-    return str(candidate) if candidate and str(candidate) else "B"
+    if candidate is None or not candidate.words:
+        return "B"
+    here = candidate.in_graph(graph) if graph else candidate
+    compiled = " (for the compile alone)" if candidate.not_timed_with else ""
+    return f"{here if here.words else candidate}{compiled}"
 
 
 def not_timed_sentence(graph: GraphWhatIf) -> str:
@@ -190,7 +195,7 @@ def trial_words(trial: Trial, margin: float) -> str:
     words = [
         _of_call(trial, margin),
         reason_words(trial.reason) if trial.reason else "",
-        f"the same code as {trial.same_as}" if trial.same_as else "",
+        f"{_SAME_CODE} as {trial.same_as}" if trial.same_as else "",
     ]
     return ": ".join(filter(None, words))
 
@@ -223,7 +228,7 @@ def reason_words(reason: TrialReason) -> str:
             return wrong_sentence(reason.wrong, sentence)
         case TrialReason(code="baseline-wrong"):
             wrong = wrong_sentence(reason.wrong, sentence)
-            return f"not known, A itself does not compute what the graph does: {wrong}"
+            return f"{_A_IS_WRONG}: {wrong}"
         case TrialReason(code="same-as" | "inputs-differ" | "constants-differ" | "no-code" as code):
             return f"not timed: {_not_timed(code, reason)}"
     return _REASONS[reason.code].format(message=reason.message)
