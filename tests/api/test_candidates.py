@@ -20,12 +20,13 @@ from inductor_probe.api.baseline import Recipe, recipe_of, why_not_as_it_is
 from inductor_probe.api.candidate import candidate_of, with_meaning
 from inductor_probe.api.candidate_dumps import Dumped, last_error
 from inductor_probe.api.candidates import try_candidates
-from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.flip import Flip
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial, TrialReason, TrialsIndex, Turned
 from inductor_probe.report.words.whatif import trial_words
+from inductor_probe.store.samples import read_samples
 from inductor_probe.store.trials import write_trials
 from tests.api.test_whatif import dumps
 from tests.report.test_bench import comparison
@@ -140,6 +141,18 @@ def test_without_a_budget_each_is_timed_once_and_shown_with_all_of_it(here: Path
     assert "cpp_fused_add_flip_0 of B" in shown  # kernels, too, where each is timed once
     assert f"Not timed: B is the same code as with {FASTER}." in " ".join(shown.split())
     assert "3 candidates" in shown.rstrip().splitlines()[-1]
+
+
+@pytest.mark.compiles
+def test_all_of_a_look_goes_to_the_whole_call(here: Path) -> None:
+    """Its kernels, eager and the overheads of A took two thirds of it: most first looks decided nothing."""
+    (trial,) = tried(FASTER, budget=1.0).trials
+    assert trial.file is not None
+    processes = read_samples(trial.file.with_suffix(".json")).processes
+    assert {(one.baseline, one.candidate) for process in processes for one in process.comparisons} == {
+        (CALL, OTHER_CALL)
+    }
+    assert all(process.overheads is None for process in processes)
 
 
 @pytest.mark.compiles
