@@ -53,6 +53,7 @@ SCHEMA = 2
 SETTLED = 24  # calls of a side that a comparison takes at least, with its calibration and warm-up
 SHORT_S = 0.001  # single calls of less are not timed
 COPIED = 1e9  # bytes a second, into memory that is touched for the first time
+COPIED_ON_GPU = 1e11  # a device copies ten times as fast at least; the rest is asking the driver for memory
 RING_SHARE = 1 / 8  # of a comparison's time that copies of its arguments may take
 SLACK = 1.1  # of its budget a process may use for all but its first comparison
 BRIEF_S, GRACE_S = 0.03, 0.3  # comparisons that take no longer may use so much more: a busy core is slow
@@ -328,13 +329,16 @@ def least_seconds(pair: Pair, profile: Profile) -> float:
     """Return about how long timing a pair takes at least, in seconds.
 
     One call of each side where they are long; where they are short, calibration, warm-up and six quads. Its
-    arguments are copied twice before: of 100 MB, in 0.2 s.
+    arguments are copied twice before: of 100 MB, in 0.2 s, or in 2 ms on a GPU.
     """
     call_s = profile.expected(pair[0].name)
     storages = {tensor.untyped_storage().data_ptr(): tensor for tensor in tensors_of(pair[0].values)}
-    copied: int = 2 * sum(tensor.untyped_storage().nbytes() for tensor in storages.values())
+    copy_s = sum(
+        2 * tensor.untyped_storage().nbytes() / (COPIED_ON_GPU if tensor.is_cuda else COPIED)
+        for tensor in storages.values()
+    )
     calls_s = 2 * call_s if call_s > SHORT_S else 2 * SETTLED * max(call_s, LAPS * LAP_S)
-    return calls_s + copied / COPIED
+    return calls_s + copy_s
 
 
 def time_pairs(  # noqa: PLR0917 - what is known of the pairs
