@@ -333,7 +333,7 @@ def least_seconds(pair: Pair, profile: Profile) -> float:
     """
     call_s = profile.expected(pair[0].name)
     storages = {tensor.untyped_storage().data_ptr(): tensor for tensor in tensors_of(pair[0].values)}
-    copy_s = sum(
+    copy_s: float = sum(
         2 * tensor.untyped_storage().nbytes() / (COPIED_ON_GPU if tensor.is_cuda else COPIED)
         for tensor in storages.values()
     )
