@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import inductor_probe as ip
 from inductor_probe import cli
 from inductor_probe.api import candidates
 from inductor_probe.api.baseline import Recipe, recipe_of, why_not_as_it_is
-from inductor_probe.api.candidate import candidate_of, with_meaning
+from inductor_probe.api.candidate import candidate_of
 from inductor_probe.api.candidate_dumps import Dumped, last_error
 from inductor_probe.api.candidates import try_candidates
 from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings
@@ -35,9 +35,6 @@ from tests.schemas import schema_faults
 __all__ = ["dumps"]
 
 pytestmark = pytest.mark.usefixtures("warm")
-TRAINING = next(
-    (Path(__file__).parent.parent / "fixtures/dumps/torch-2.13.0-cpu-programs/training").glob("run_*")
-)
 FASTER = Candidate(settings=(("inductor.cpp.enable_tiling_heuristics", "False"),))
 ALSO_FASTER = Candidate(settings=(("inductor.also", "1"),))
 EQUAL = Candidate(settings=(("inductor.without_effect", "1"),))
@@ -361,29 +358,6 @@ def _without_origins(run: ip.Run) -> list[Candidate]:
 
 
 @pytest.mark.compiles
-def test_a_flip_of_what_is_not_there_is_refused_before_a_dump(here: Path) -> None:
-    with pytest.raises(ip.NotFoundError, match="has no op99 for --scalar op99"):
-        with_meaning(candidate_of({"scalar": "op99"}), ip.open_run("plain").graphs)
-
-
-def test_a_name_that_several_graphs_have_is_turned_in_each_by_what_it_means_there() -> None:
-    """It was looked up in the first graph alone, and in no other was there a node of that FX node."""
-    forward, backward = ip.open_run(str(TRAINING)).graphs
-    both = with_meaning(candidate_of({"scalar": "op0"}), (forward, backward))
-    assert [*map(str, both.flips)] == [f"scalar {graph.name}:op0" for graph in (forward, backward)]
-    assert str(both.in_graph(backward.name)) == "scalar op0"
-    assert str(with_meaning(candidate_of({"threads": 1}), (forward, backward))) == "threads 1"
-    assert str(with_meaning(candidate_of({"scalar": "op0"}), (forward,))) == "scalar op0"
-
-
-def test_a_flip_of_all_graphs_and_its_opposite_in_one_are_refused() -> None:
-    graphs = ip.open_run(str(TRAINING)).graphs
-    candidate = Candidate(flips=(Flip("scalar", ("op0",)), Flip("vectorise", ("op0",), None, graphs[1].name)))
-    with pytest.raises(ip.ProbeError, match="cannot hold at once"):
-        with_meaning(candidate, graphs)
-
-
-@pytest.mark.compiles
 def test_a_run_and_a_decision_are_enough(here: Path, probe: Callable[..., Any]) -> None:
     ran = probe(
         *("whatif", "plain", "--vectorise", "op0", "--budget", "300ms"),
@@ -419,36 +393,6 @@ def test_a_gain_beyond_what_is_allowed_fails_where_that_is_asked_for(
     assert (f"over 5 % is left on the table: {says}" in " ".join(shown.err.split())) == bool(status)
 
 
-@pytest.mark.parametrize(
-    ("changes", "candidate"),
-    [
-        ({"set": {"inductor.cpp.simdlen": 256}}, Candidate(settings=(("inductor.cpp.simdlen", "256"),))),
-        ({"set": {"size": 4}, "env": {"A": 1}}, Candidate(knobs=(("size", "4"),), variables=(("A", "1"),))),
-        ({"scalar": "op0"}, Candidate(flips=(Flip("scalar", ("op0",)),))),
-        ({"no_fuse": "op0,op1"}, Candidate(flips=(Flip("no-fuse", ("op0", "op1")),))),
-    ],
-)
-def test_keywords_spell_a_candidate(changes: Mapping[str, object], candidate: Candidate) -> None:
-    assert candidate_of(changes) == candidate
-
-
-def test_a_keyword_that_is_unknown_is_refused_with_near_names() -> None:
-    with pytest.raises(ip.ProbeError) as error:
-        candidate_of({"vectorize": "op0"})
-    assert error.value.hint is not None
-    assert "vectorise" in error.value.hint
-    with pytest.raises(ip.ProbeError, match="is not a dict"):
-        candidate_of({"set": "inductor.x=1"})
-
-
-@pytest.mark.parametrize("value", [False, None, 1.5, ["op0"], {"op0": 1}])
-def test_a_decision_whose_value_is_of_another_type_is_refused(value: object) -> None:
-    with pytest.raises(ip.ProbeError) as error:
-        candidate_of({"scalar": value})
-    assert error.value.message == f"scalar={value!r} is not text"
-    assert error.value.hint is not None
-
-
 @pytest.mark.compiles
 def test_what_a_graph_cannot_take_is_refused_before_a_dump(here: Path) -> None:
     graph, runs = ip.open_run("plain").graphs[0], len(ip.runs(here))
@@ -475,13 +419,6 @@ def test_a_run_in_an_archive_is_refused_before_a_dump(here: Path, tmp_path: Path
     for tries in (graph.try_all, partial(graph.whatif, scalar="op0")):
         with pytest.raises(ip.ProbeError, match="cannot be compared with a new run: it is in an archive"):
             tries()
-
-
-def test_a_candidate_is_written_as_on_the_command_line() -> None:
-    candidate = candidate_of({"set": {"inductor.x": "a b"}, "env": {"N": "1"}, "layout": "buf0=contiguous"})
-    assert candidate.command == "--set 'inductor.x=a b' --env N=1 --layout buf0=contiguous"
-    other = candidate_of({"set": {"inductor.x": "2", "inductor.y": "3"}})
-    assert (candidate | other).settings == (("inductor.x", "a b"), ("inductor.y", "3"))
 
 
 def test_the_message_of_torch_is_the_last_exception_of_what_was_printed() -> None:
