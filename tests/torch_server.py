@@ -4,7 +4,8 @@ That takes four of the six seconds of processor time of a small dump, and most o
 is timed for a moment. The fixture `warm` (`conftest.py`) puts `tests/warm` first in the PYTHONPATH of a file
 of tests; the `sitecustomize.py` there hands over to this process what is about to run
 `capture/supervisor.py`, `harness/server.py`, `op_checks/worker.py`, `assembly/triton_child.py` or
-`machine/torch_child.py`, with its files, folder, environment and signals.
+`machine/torch_child.py`, or two programs of tests that do nothing else, with its files, folder, environment
+and signals.
 
 All that these programs do is then done as ever, but for one thing: in the script of a dump, hooks are set
 after torch is imported, as `ip.dump` does in a notebook. `test_torch_server.py` compares the two. What is

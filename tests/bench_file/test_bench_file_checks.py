@@ -13,6 +13,8 @@ from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.bench_file.checked import check
 from tests.conftest import DUMPS
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 PROGRAMS = DUMPS / "torch-2.13.0-cpu-programs"
 
 

@@ -10,6 +10,8 @@ from inductor_probe.analysis.check import check_graph
 from inductor_probe.reader.debug_dir import read_graph, read_run, texts_of
 from tests.capture.conftest import Dumped
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 PROGRAM = """
 import torch
 from torch._higher_order_ops import while_loop

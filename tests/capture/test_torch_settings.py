@@ -70,6 +70,7 @@ def test_a_setting_begins_with_a_module_of_torch() -> None:
 
 
 @pytest.mark.compiles
+@pytest.mark.usefixtures("warm_here")
 def test_a_dump_is_made_with_a_setting(tmp_path: Path) -> None:
     script = tmp_path / "mirror.py"
     script.write_text(SCRIPT)

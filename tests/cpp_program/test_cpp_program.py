@@ -30,6 +30,8 @@ MADE = re.compile(
     r'(?P<type>[\w:]+)\* (?P<name>\w+) = program\.memory<.*?>\("\w+", ".*?", (?P<elements>\d+), '
     r"Use::(?P<use>\w+)(?:, (?P<low>-?\d+), (?P<high>-?\d+))?\);"
 )
+pytestmark = pytest.mark.usefixtures("warm")
+
 INDUCTOR = Path(__file__).with_name("kernel_by_inductor.py")
 
 

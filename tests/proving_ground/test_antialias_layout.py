@@ -19,6 +19,8 @@ from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.report.words.causes.sentences import sentence
 from inductor_probe.store.decisions import read_decisions
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "check_interpolate_bilinear_aa.py"
 
 

@@ -21,6 +21,8 @@ from inductor_probe.variants.registry import apply_rewrite, rewrite_variants
 from tests.bench_file import checked
 from tests.variants.conftest import graph
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 ANTIALIAS = "torch-2.13.0-cpu/aa_separable_cl"
 TRAIN = "torch-2.13.0-cpu/mlp_train"
 Text = Callable[..., str]
@@ -158,7 +160,7 @@ print("the product")
 
 
 @pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ip.Graph]:
+def templates(warm: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, ip.Graph]:
     """A product with an epilogue in place, and one of bfloat16 with a buffer of its own and a bias."""
     folder = tmp_path_factory.mktemp("templates")
     script = folder / "products.py"

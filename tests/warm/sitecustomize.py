@@ -15,6 +15,8 @@ _PROGRAMS = {
     "/inductor_probe/harness/server.py": "bench",
     "/inductor_probe/machine/torch_child.py": "ask",
     "/inductor_probe/op_checks/worker.py": "check-op",
+    "/tests/bench_file/checked.py": "bench",
+    "/tests/cpp_program/kernel_by_inductor.py": "ask",
 }
 _SIGNALS = (1, 2, 3, 15)  # SIGHUP, SIGINT, SIGQUIT, SIGTERM
 
