@@ -364,7 +364,7 @@ class _Tries:
         if (refused := why_not_timed(pair.a, pair.b, pair.diff)) is not None:
             assert refused.not_timed is not None  # noqa: S101 - why it is refused
             if refused.not_timed != "same-code":  # else it counts where all graphs are
-                reason = TrialReason(refused.not_timed, subjects=refused.subjects)
+                reason = TrialReason(refused.not_timed, message=refused.message, subjects=refused.subjects)
                 self.results.keep(pair.trial("impossible", reason))
             return refused
         if (first := self.results.first_with(_digest(pair.b), pair.trial("undecided"))) is not None:

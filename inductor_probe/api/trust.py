@@ -112,14 +112,21 @@ def _refuse_simulated(graph: GraphOnDisk) -> None:
     Raises:
         ProbeError: says so.
     """
+    if why := why_not_launched(graph):
+        raise ProbeError(why, f"{WITHOUT_GPU}; time it where there is one")
+
+
+WITHOUT_GPU = "`probe check-kernel` says whether its kernels are right, and needs none"
+"""What can be known of kernels that cannot be launched."""
+
+
+def why_not_launched(graph: GraphOnDisk) -> str | None:
+    """Return why kernels for a simulated GPU cannot be launched on this machine; None where they can."""
     manifest = graph.run.manifest
     gpu = manifest.gpu if manifest else None
     if gpu is None or not lacks_gpu(graph):
-        return
-    raise ProbeError(
-        f"{graph.name} was compiled for a simulated {gpu.device}, and this machine has no GPU to run it on",
-        "`probe check-kernel` says whether its kernels are right, and needs none; time it where there is one",
-    )
+        return None
+    return f"{graph.name} was compiled for a simulated {gpu.device}, and this machine has no GPU to run it on"
 
 
 def lacks_gpu(graph: GraphOnDisk) -> bool:

@@ -14,6 +14,7 @@ from inductor_probe.api.baseline import Recipe, check_same_program, recipe_of, w
 from inductor_probe.api.candidate import candidate_of, with_meaning
 from inductor_probe.api.candidates import try_candidates
 from inductor_probe.api.trials import Trials
+from inductor_probe.api.trust import WITHOUT_GPU, why_not_launched
 from inductor_probe.cli.alternatives import WithAlternatives, alternatives
 from inductor_probe.cli.completion import CASE, SCRIPT
 from inductor_probe.cli.flips import flip_options
@@ -138,6 +139,10 @@ def whatif(
             details=details, trust=trust, output_format=output_format,
         )  # fmt: skip
     candidates = list(given)
+    if try_all and (why := next(filter(None, map(why_not_launched, a.graphs)), None)):
+        raise ProbeError(
+            why, f"probe whatif {relative(a.path)} --persistent shows what one candidate changes in its code"
+        )
     if try_all:
         offered = ip.candidates_of(a, threads=timed_threads)
         candidates += [one for one in offered if one not in candidates]
@@ -244,7 +249,8 @@ def _one(
     output_format: OutputFormat,
 ) -> int:
     """Compare A with B, and show all of it; return 1 where B is wrong, or faster than it may be."""
-    say("running both: this executes the code that inductor generated for A and B")
+    if not all(map(why_not_launched, a.graphs)):
+        say("running both: this executes the code that inductor generated for A and B")
     before = set(a.path.glob(_SAMPLES))
     try:
         with progress_line() as progress:
@@ -254,6 +260,8 @@ def _one(
     status = give(answer.with_details(details), output_format, ok=answer.correct)
     if not any(graph.result or graph.not_timed == "same-code" for graph in answer.graphs):
         status = ExitCode.FAILED  # nothing could be compared: the answer says why
+        if any(map(why_not_launched, b.graphs)):
+            say(f"{WITHOUT_GPU}: probe check-kernel {relative(b.path)}")
     for graph in answer.graphs:
         if graph.correct and _is_faster(graph.call, fail_if_faster):
             name = f"{graph.diff.a.name}: " if len(answer.graphs) > 1 else ""

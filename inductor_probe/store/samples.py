@@ -69,7 +69,10 @@ def read_samples(path: Path) -> Samples:
         NotFoundError, UnreadableError: there is none, or it is something else.
     """
     if not path.exists():
-        raise NotFoundError(f"{path} does not exist", "probe bench-kernel writes it next to output_code.py")
+        hint = "probe bench-kernel writes it next to output_code.py"
+        if others := sorted(path.parent.glob(f"{path.stem}.*.json")):
+            hint += f"; what probe whatif measured there is judged by probe verdict {others[-1]}"
+        raise NotFoundError(f"{path} does not exist", hint)
     text = read_text(path, largest=LARGEST_JSON)
     try:
         data = json.loads(text)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from inductor_probe.api.trust import trust_of
-from inductor_probe.model.manifest import Manifest
+import inductor_probe as ip
+from inductor_probe.api.trust import lacks_gpu, trust_of
+from inductor_probe.model.manifest import Manifest, SimulatedGpu
 from inductor_probe.model.runs import MadeHere, OtherWriters, RecordProblem
 from inductor_probe.report.words.runs import refusal
 
@@ -65,3 +68,25 @@ def test_each_reason_has_its_own_sentence() -> None:
         "it may hold their code"
     )
     assert hint.startswith(f"chmod go-w {GRAPH} if nobody changed it; or read {GRAPH}/output_code.py, and")
+
+
+def test_what_changed_is_shown_where_no_gpu_can_time_it(tmp_path: Path) -> None:
+    """It was all refused, though only the times need a GPU."""
+    dumps = Path(__file__).parent.parent / "fixtures/dumps/torch-2.11.0-cuda/layernorm_grad"
+    (run,) = dumps.glob("run_*")
+    sides = []
+    for side in "AB":
+        shutil.copytree(run, tmp_path / side / run.name)
+        sides.append(ip.open_run(tmp_path / side / run.name))
+    for code in sides[1].path.rglob("output_code.py"):
+        code.write_text(code.read_text().replace("ReductionHint.INNER", "ReductionHint.OUTER"))
+    a, b = sides[0], ip.open_run(sides[1].path)
+    if not lacks_gpu(a.graphs[0]):
+        pytest.skip("this machine has a GPU, on which the kernels could be launched")
+    gpu = SimulatedGpu("h200", "NVIDIA H200", "9.0", ())
+    for side in (a, b):
+        side.debug_dir = replace(side.debug_dir, manifest=replace(CLAIMS, gpu=gpu))
+    graph = ip.whatif(a, b).graphs[0]
+    assert graph.not_timed == "not-run"
+    assert graph.message.endswith("a simulated NVIDIA H200, and this machine has no GPU to run it on")
+    assert "reduction_hint" in {fact.name for match in graph.diff.kernels for fact in match.facts}

@@ -189,7 +189,7 @@ def test_each_reason_has_words_and_is_the_same_after_it_was_kept(code: TrialCode
 @pytest.mark.parametrize(
     ("one", "says"),
     [
-        (trial("not-tried"), "the budget ended before"),
+        (trial("not-tried"), "not compiled yet"),
         (replace(trial("not-tried"), run=Path("b")), "compiled, and not timed yet"),
         (trial("undecided"), "it was looked at for too short a time for the whole call"),
         (trial("no-change", 1.05, "UNDECIDED"), "not faster (+4.0 to +6.0 % time)"),

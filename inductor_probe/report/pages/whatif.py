@@ -19,6 +19,7 @@ from inductor_probe.report.words.bench import result_sentence
 from inductor_probe.report.words.diff import decision_lines, headlines, names_words
 from inductor_probe.report.words.whatif import (
     RANK_WORDS,
+    SAME_TEXT,
     not_timed_sentence,
     not_timed_words,
     quotable,
@@ -57,6 +58,8 @@ def whatif_page(
         yield Line()
         yield Heading((names_words(graph.diff.a.name, graph.diff.b.name), "bold"))
         changes = headlines(replace(graph.diff, decisions=()) if graph.asked else graph.diff)
+        if graph.result is not None and graph.diff.equal and not any(one.code for one in graph.diff.kernels):
+            changes = (SAME_TEXT,)  # and yet they are other code
         yield from _decisions(graph)
         for sentence in changes[: None if details else _MOST_CHANGES]:
             yield Line(sentence, 2)

@@ -47,6 +47,7 @@ def same_result(result: BenchResult) -> str | None:
 
 _SAME_CODE = "the same code"
 _A_IS_WRONG = "not known, A itself does not compute what the graph does"
+SAME_TEXT = "the text of A and B is the same; their C++ is compiled with other settings"
 _NOT_TIMED: Mapping[NotTimed, str] = {
     "same-code": "names and spelling aside, A and B are the same code",
     "same-as": "B is the same code as with {subjects}",
@@ -203,7 +204,7 @@ def trial_words(trial: Trial, margin: float) -> str:
 def _of_call(trial: Trial, margin: float) -> str:
     """Return what the times of the whole call say, or why there are none yet; empty where a reason does."""
     if trial.rank == "not-tried":
-        return "compiled, and not timed yet" if trial.run else "the budget ended before"
+        return "compiled, and not timed yet" if trial.run else "not compiled yet"
     if trial.call is None:
         too_short = trial.rank == "undecided" and trial.reason is None
         return "it was looked at for too short a time for the whole call" if too_short else ""

@@ -153,17 +153,17 @@ WORDS = KindWords(
             f"{_SHORT}cpp.enable_loop_tail_vec is off, and {_TAIL}", "{left} steps, setting off"
         ),
         "transposed-access": CauseWords("[{accesses}, ]by tiles of {factor} x {factor}", "transposed tiles"),
-        "constant-stride": CauseWords("{accesses} along {loops}", "{by_lane} lane by lane, strided"),
+        "constant-stride": CauseWords("{accesses} along {loops}", "{by_lane:# access/accesses}, strided"),
         "varying-stride": CauseWords(
             "{accesses}: along {loops} its stride is not one number",
-            "{by_lane} lane by lane, no constant stride",
+            "{by_lane:# access/accesses}, no constant stride",
         ),
         "indirect-access": CauseWords(
-            "{accesses}: the index is itself a value of each lane", "{by_lane} lane by lane, indirect"
+            "{accesses}: the index is itself a value of each lane", "{by_lane:# access/accesses}, indirect"
         ),
         "atomic-access": CauseWords(
             "{accesses}: threads add to the same elements, so each lane is an atomic addition",
-            "{by_lane} lane by lane, atomic",
+            "{by_lane:# access/accesses}, atomic",
         ),
     },
     changes={
