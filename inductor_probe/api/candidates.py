@@ -30,7 +30,7 @@ from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.whatif import Candidate, GraphWhatIf, Rank, Trial, TrialReason
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.report.pages.whatif import ranked, with_sides
-from inductor_probe.report.words.bench import wrong_groups
+from inductor_probe.report.words.bench import all_not_compiled, wrong_groups
 from inductor_probe.store.samples import read_samples
 from inductor_probe.store.trials import read_trials, write_trials
 
@@ -419,6 +419,8 @@ class _Tries:
             first = tuple(wrong[0])
             if any(variant.name == "call" and not variant.correct for variant in graph.result.variants):
                 return replace(trial, rank="impossible", reason=TrialReason("baseline-wrong", wrong=first))
+            if all_not_compiled(graph.result.variants):
+                return replace(trial, rank="impossible", reason=TrialReason("not-compiled", wrong=first))
             return replace(trial, rank="wrong", reason=TrialReason("wrong-values", wrong=first))
         if graph.call is None and any(one.code == "no-budget-left" for one in graph.result.warnings):
             return trial  # a longer look has time for it

@@ -212,9 +212,10 @@ def _missing(
     falls with neither. Where a process had time for a few long calls only (`few`), more processes are more
     seconds.
     """
-    gap, count = abs(abs(ratio.middle) - edge) - reach, len(ratio.counted)
+    apart, count = abs(abs(ratio.middle) - edge), len(ratio.counted)
+    gap = apart - reach
     if gap <= 0:
-        return "near-margin", {}
+        return ("near-margin", {}) if apart < edge else ("readings-differ", {"shift": math.expm1(reach)})
     alone = max(ratio.between - ratio.within, 0.0)
     room = count * (gap / ratio.quantile) ** 2 - alone
     if room > 0:
@@ -226,4 +227,4 @@ def _missing(
             if few:
                 return "too-few-quads", {"seconds": math.ceil(spent * (processes - count) / count)}
             return "too-few-processes", {"processes": processes}
-    return "near-margin", {}
+    return ("near-margin", {}) if apart < edge else ("too-many-processes", {"processes": _MOST_PROCESSES})

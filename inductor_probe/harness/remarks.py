@@ -64,6 +64,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "call-varies": "call varies: variants may be {times:g} times as far off as {runs} runs",
         "rounded-otherwise": "{mean:.2g} times as far off as call by root mean square, at most {times:g} "
         "times in an element; consistent with code that rounds otherwise",
+        "rounded-as-eager": "{mean:.2g} times as far off as eager by root mean square, at most {times:g} "
+        "times in an element; consistent with code that rounds the result of each operation, as eager does",
     },
     "graph": {
         "kernels-not-timed": NOT_ALONE + "{error}",

@@ -28,7 +28,7 @@ HarnessCode: TypeAlias = Literal[
     "reference-unlike",
     "other-random-numbers", "range-exceeded", "outputs-not-written", "raises", "input-changed",
     "output-count", "output-value", "output-size", "output-form", "own-wrapper", "own-wrapper-needed",
-    "call-varies", "rounded-otherwise",
+    "call-varies", "rounded-otherwise", "rounded-as-eager",
     "variant-not-compiled", "variant-crashes", "pair-not-timed", "no-budget-left",
     "overheads-left-out", "too-many-nests", "kernel-fault", "not-interpreted", "not-finished", "call-not-run",
 ]  # fmt: skip
@@ -40,7 +40,7 @@ BenchCode: TypeAlias = Literal[
     "baseline-offset", "disturbance-shift",
     # why there is no other verdict
     "one-process", "guard-outside-margin", "disturbed-quads", "processes-disagree", "too-few-quads",
-    "too-few-processes", "near-margin",
+    "too-few-processes", "too-many-processes", "near-margin", "readings-differ",
     # about the overhead table, and what a kernel reaches of the roofline
     "kernels-exceed-call", "few-samples", "above-copy-rate", "below-copy-rate", "above-matmul-rate",
     "matmul-not-measured", "roofline-not-measured",

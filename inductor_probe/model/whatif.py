@@ -28,7 +28,7 @@ are not the same; or the code of both could not be run."""
 
 TrialCode: TypeAlias = Literal[
     "refused", "script-failed", "nothing-compiled", "no-partner", NotTimed, "not-turned", "wrong-values",
-    "baseline-wrong", "call-not-timed", "reported",
+    "baseline-wrong", "not-compiled", "call-not-timed", "reported",
 ]  # fmt: skip
 """Why a candidate has its rank, where neither the times of the whole call nor the rank says it:
 
@@ -36,7 +36,8 @@ TrialCode: TypeAlias = Literal[
   `nothing-compiled`; `no-partner`: no graph of it computes what one of A does;
 - by the code: as `NotTimed` says; `not-turned`: the code is that of A, as none of its flips was applied;
 - when it was run: `wrong-values`: B computes something else; `baseline-wrong`: A itself does not compute what
-  the graph does; `call-not-timed`: kernels were timed, and not the whole call;
+  the graph does; `not-compiled`: g++ or Triton refuse the code of B; `call-not-timed`: kernels were timed,
+  and not the whole call;
 - `reported`: what an earlier probe wrote down, which had no codes.
 """
 

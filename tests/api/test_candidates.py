@@ -279,6 +279,23 @@ def test_a_run_that_is_wrong_itself_says_nothing_of_a_candidate(here: Path, tmp_
 
 
 @pytest.mark.compiles
+def test_code_that_does_not_compile_is_not_called_wrong(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A split scan with 64-bit indices was WRONG, which Triton does not compile: it computes nothing."""
+    before = ip.open_run("vectorised").path
+    moved = tmp_path / "torch_compile_debug" / before.name
+    shutil.copytree(before, moved)
+    code = moved / "torchinductor" / ip.open_run("vectorised").graphs[0].name / "output_code.py"
+    code.write_text(code.read_text().replace("int64_t", "int65_t"))
+    monkeypatch.setitem(RUNS, FASTER, str(moved))
+    (trial,) = tried(FASTER, budget=None, trust=True).trials
+    assert (trial.rank, trial.reason and trial.reason.code) == ("impossible", "not-compiled")
+    assert "does not compile" in trial_words(trial, 0.01)
+    assert "int65_t" in trial_words(trial, 0.01)
+
+
+@pytest.mark.compiles
 def test_what_is_known_stays_where_another_candidate_is_tried(here: Path) -> None:
     tried(EQUAL)
     others = tried(FASTER, timed=False)

@@ -182,6 +182,29 @@ def test_a_copy_is_not_wrong_where_it_adds_the_same_numbers_in_another_order(off
     assert ("rounds otherwise" in reasons(variant)) is correct
 
 
+@pytest.mark.parametrize(("times", "correct"), [(1.0, True), (1.05, False)])
+def test_a_copy_is_not_wrong_where_it_rounds_what_the_call_fuses(times: float, correct: bool) -> None:
+    # sigmoid(a @ b) in bfloat16 on an H200: Triton's template fuses it, the extern call stores the product.
+    seeded = torch.Generator().manual_seed(1)
+    a, b = (torch.randn(64, 1024, generator=seeded).mul(2).bfloat16() for _ in range(2))
+
+    class Sigmoid(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            result = torch.ops.aten.sigmoid(torch.ops.aten.mul.Tensor(a.to(x.dtype), b.to(x.dtype)))
+            return (torch.ops.aten.add.Tensor(result, torch.ops.aten.select.int(x, 0, 0) * 0),)
+
+    def fused(args: list[Any]) -> tuple[torch.Tensor]:
+        return (torch.sigmoid(a.float() * b.float()).bfloat16(),)
+
+    def stored(args: list[Any]) -> tuple[torch.Tensor]:
+        return (torch.sigmoid(a * b) * times,)
+
+    pristine, variant = verdicts(bench(fused, stored, Sigmoid, torch.bfloat16))
+    assert pristine.correct
+    assert variant.correct is correct
+    assert ("as eager does" in reasons(variant)) is correct
+
+
 def test_nan_passes_only_where_the_reference_has_it() -> None:
     class Log(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:

@@ -255,7 +255,7 @@ def test_a_variant_that_does_not_compile_names_its_line_first() -> None:
         "raises",
         "analysis",
         Subject("variant", "call_v2"),
-        {"error": "NotCompiledError: k_v2 does not compile"},
+        {"error": "NotLoadedError: k_v2 does not compile"},
     )
     variants = (
         Variant("call_v2", False, None, 0, 0, remarks=(raised,)),

@@ -13,6 +13,7 @@ from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.decision import Decision, DecisionKind, TorchFrame
 from inductor_probe.model.diff import DecisionChange, DiffSide, GraphDiff, KernelMatch
 from inductor_probe.model.flip import Flip, FlipResult
+from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import Variant
 from inductor_probe.model.whatif import (
     Candidate,
@@ -59,6 +60,18 @@ def trial(rank: Rank, ratio: float | None = None, verdict: Verdict = "FASTER") -
     """Return a trial of that rank."""
     call = ratio and comparison(ratio - 0.01, ratio + 0.01, verdict, names=(CALL, OTHER_CALL))
     return Trial(Candidate(settings=(("x", str(ratio or rank)),)), rank, call=call or None)
+
+
+def test_a_wide_interval_of_a_busy_machine_is_not_said_to_want_processes() -> None:
+    busy = measured(
+        "disturbed-quads", "analysis", Subject("variant", "call_v3"), {"disturbed": 9, "quads": 10}
+    )
+    wide = Comparison(
+        "Compiled call", "call_v3", 0.5, 0.001, 900.0, "UNDECIDED", (0.5,) * 3, 10, 0, reason=busy
+    )
+    assert gain_words(wide, 0.01) == (
+        "undecided: the machine is busy: other programs ran during 9 of 10 measurements"
+    )
 
 
 @pytest.mark.parametrize(

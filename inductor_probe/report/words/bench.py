@@ -17,7 +17,7 @@ _RATIO_FROM = 1.5
 """A difference of this factor or more is a ratio; percent are hard to read there."""
 _MOST_CLAUSES = 3
 _EAGER = "Eager"
-_NOT_COMPILED = re.compile(r"NotCompiledError: (\w+) does not compile")
+_NOT_COMPILED = re.compile(r"NotLoadedError: (\w+) does not compile")
 """What a wrapper raises that launches such a kernel: harness/load.py, NotCompiled."""
 OF_KERNELS = ("kernel-fault", "not-interpreted", "not-finished")
 """Remarks that name the kernel which is to blame, not the variant that launches it."""
@@ -81,6 +81,12 @@ def _what_is_wrong(variant: Variant) -> object:
 def not_compiled(variant: Variant) -> Remark | None:
     """Return the remark with the compiler's message and its line in the bench file, None if it compiles."""
     return next((remark for remark in variant.remarks if remark.code == "variant-not-compiled"), None)
+
+
+def all_not_compiled(variants: Iterable[Variant]) -> bool:
+    """Whether all that is wrong is that kernels do not compile: nothing is known of what variants compute."""
+    groups = wrong_groups(variants)
+    return bool(groups) and all(not_compiled(group[0]) for group in groups)
 
 
 def result_sentence(result: BenchResult) -> str:

@@ -245,7 +245,11 @@ _BENCH_WORDS: Mapping[str, _Words] = {
     "processes-disagree": "processes disagree on which is faster",
     "too-few-quads": "needs about {seconds} s more, or more processes",
     "too-few-processes": "processes differ too much: about {processes} of them are needed",
+    "too-many-processes": "processes differ too much: more than {processes} of them would be needed",
     "near-margin": "the ratio is too close to the margin to decide",
+    "readings-differ": (
+        "the ratio depends on which samples count, and on the side that is set up first, by up to {shift:.1%}"
+    ),
     "kernels-exceed-call": (
         "timed one by one, kernels take {more:.0%} longer than the call that runs them all: in it they find "
         "their data in a cache, or the machine was busy; the time of the call is the one to believe"

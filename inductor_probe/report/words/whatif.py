@@ -19,7 +19,7 @@ from inductor_probe.model.whatif import (
     Turned,
 )
 from inductor_probe.report.units import counted
-from inductor_probe.report.words.bench import wrong_sentence
+from inductor_probe.report.words.bench import all_not_compiled, wrong_sentence
 from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined, listed
@@ -27,6 +27,8 @@ from inductor_probe.report.words.templates import joined, listed
 _RATIO_FROM = 1.5
 _SAYS_NOTHING = 2.0
 """Of ratios: a wider interval is not shown. Two processes give one of many powers of ten."""
+_NOT_FOR_PROCESSES = ("disturbed-quads", "readings-differ", "too-many-processes")
+"""Why there is no verdict, where it is not that a few processes more would give one."""
 _MOST_NAMES = 2
 
 
@@ -38,8 +40,11 @@ def same_result(result: BenchResult) -> str | None:
     for remark in (remark for variant in result.variants for remark in variant.remarks):
         if remark.code == "call-varies":
             return "A gives other values each time it runs: B is as far from float64 as runs of A may be."
-    if any(remark.code == "rounded-otherwise" for variant in result.variants for remark in variant.remarks):
+    codes = {remark.code for variant in result.variants for remark in variant.remarks}
+    if "rounded-otherwise" in codes:
         return "Elements of B are further off than those of A; consistent with adding in another order."
+    if "rounded-as-eager" in codes:
+        return "Elements of B are further off than those of A, and no further than those of eager may be."
     if pristine is None or pristine.remarks:
         return "B computes what A does, on two sets of inputs."
     return "A and B compute what the graph does in float64, on two sets of inputs."
@@ -96,6 +101,8 @@ def quotable(graph: GraphWhatIf, candidate: Candidate | None) -> str:
     wrong = [variant.name for variant in graph.result.variants if not variant.correct]
     if "call" in wrong:
         return f"{subject}: {_A_IS_WRONG}"
+    if all_not_compiled(graph.result.variants):
+        return f"{subject}: not timed: the code of B does not compile"
     if wrong:
         return f"{subject}: WRONG, B computes something else: never a gain"
     if graph.call is None:
@@ -175,6 +182,8 @@ def gain_words(comparison: Comparison, margin: float) -> str:
         case "SAME":
             return f"no change within {margin * 100:.3g} %"
         case "UNDECIDED" if not high - low <= _SAYS_NOTHING:
+            if comparison.reason and comparison.reason.code in _NOT_FOR_PROCESSES:
+                return f"undecided: {sentence(comparison.reason)}"
             return "undecided: too few processes, or too different ones"
         case "UNDECIDED":
             return f"undecided {_more_time(comparison)}"
@@ -225,7 +234,7 @@ def reason_words(reason: TrialReason) -> str:
         case TrialReason(code="not-turned"):
             flips = dict.fromkeys(result.flip for result in reason.flips)
             return "; ".join(text for _, text in flip_texts([*flips], reason.flips))
-        case TrialReason(code="wrong-values"):
+        case TrialReason(code="wrong-values" | "not-compiled"):
             return wrong_sentence(reason.wrong, sentence)
         case TrialReason(code="baseline-wrong"):
             wrong = wrong_sentence(reason.wrong, sentence)
