@@ -336,7 +336,7 @@ class Graph(GraphOnDisk, Session):
         )
 
     def kernel(self, name: str | None = None) -> KernelRow:
-        """Return the kernel whose name is or starts with `name`; the only C++ kernel if None.
+        """Return the kernel whose name is or starts with `name`; if None the only one of C++, else of Triton.
 
         Raises:
             NotFoundError: there is none; near names are offered. ProbeError: several start so.
@@ -346,11 +346,12 @@ class Graph(GraphOnDisk, Session):
 
         rows = kernel_rows(self.generated)
         if name is None:
-            rows = tuple(row for row in rows if row.backend == "cpp")
-            if len(rows) != 1:
-                what = f"{len(rows)} C++ kernels: name one" if rows else "no C++ kernel"
-                raise NotFoundError(f"{self.name} has {what}", near_names("", [row.name for row in rows]))
-            return rows[0]
+            of_cpp, of_triton = ([row for row in rows if row.backend == kind] for kind in ("cpp", "triton"))
+            if len(found := of_cpp or of_triton) != 1:
+                kind = "C++" if of_cpp else "Triton"
+                what = f"{len(found)} {kind} kernels: name one" if found else "no kernel that was generated"
+                raise NotFoundError(f"{self.name} has {what}", near_names("", [row.name for row in found]))
+            return found[0]
         subject = resolve(self.generated, name, ("kernel",))
         return next(row for row in rows if row.name == subject.name)
 

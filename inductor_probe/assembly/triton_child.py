@@ -180,9 +180,15 @@ def _row(tuner: Any, config: Any, origin: str) -> dict[str, Any]:
     }
 
 
-def _failure(error: Exception, architecture: int) -> str:
-    """Return in a line what went wrong, and what to do where that is known."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+def _failure(error: BaseException, architecture: int) -> str:
+    """Return in a line what went wrong, and what to do where that is known.
+
+    Triton raises an exception for each call of a function from that inside of it, and each quotes the code,
+    with a line of carets, before it says what is wrong (`CompilationError._format_message`).
+    """
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip(" ^")] or [""]
     message = next((line for line in lines if _FAILED.search(line)), lines[-1])
     text = f"{type(error).__name__}: {message}"
     if "Cannot find ptxas" in message:
