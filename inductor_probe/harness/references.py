@@ -124,7 +124,11 @@ class RepeatedRound(Round):
         """
         times = REORDERED / PRISTINE
         slack = [Slack(one.absolute * times, one.tolerances * times) for one in self.slack]
-        return self._within(name, slack, self.pristine, reason("rounded-otherwise", times=REORDERED))
+        check, mean = self._with_slack(name, slack, self.pristine)
+        if not check.correct or mean > REORDERED:
+            return None
+        check.remarks = [reason("rounded-otherwise", times=REORDERED, mean=mean)]
+        return check
 
     def _rounded_as_eager(self, name: str) -> Check | None:
         """Return the check of a variant that is off as eager may be; None where it is not.
@@ -148,11 +152,14 @@ class RepeatedRound(Round):
                 strict=True,
             )
         ]
-        return self._within(name, slack, eager, reason("rounded-as-eager", times=PRISTINE))
+        check, mean = self._with_slack(name, slack, eager)
+        if not check.correct or mean > PRISTINE:
+            return None
+        check.remarks = [reason("rounded-as-eager", times=PRISTINE, mean=mean)]
+        return check
 
-    def _within(self, name: str, slack: list[Slack], measure: list[Any], why: Reason) -> Check | None:
-        """Return the check of a variant with other slack, whose root mean square is at most so many times
-        that of `measure`; None where it is not correct so."""
+    def _with_slack(self, name: str, slack: list[Slack], measure: list[Any]) -> tuple[Check, float]:
+        """Return the check of a variant with other slack, and its root mean square, in times of `measure`."""
         outputs, after = self.run(name)
         values = outputs + [after[index] for index in self.mutated]
         check = compare(name, values, self.expected, slack, self.pristine)
@@ -162,11 +169,7 @@ class RepeatedRound(Round):
             for value, plain, right in zip(values, measure, self.expected, strict=False)
             if is_float(value) and right is not ANYTHING and value.shape == right.shape
         ]
-        worst, (text, operands) = max(off, default=inf), why
-        if not check.correct or worst > operands["times"]:
-            return None
-        check.remarks = [(text, {**operands, "mean": worst})]
-        return check
+        return check, max(off, default=inf)
 
     def _widened(self) -> bool:
         """Tell whether the pristine call varies; if so, widen `slack` to the largest error of its runs."""
