@@ -81,6 +81,17 @@ def test_each_patch_turns_the_decision_that_its_page_is_about(patched: tuple[ip.
     assert "bool*" not in (softmax.path / "output_code.py").read_text()
 
 
+def run_program(text: str, cache: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program with the folder of benchmarks, and with a new cache, as caches ignore patches."""
+    ran = subprocess.run(
+        [sys.executable, "-c", text, str(REPOSITORY / "benchmarks")],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    return ran
+
+
 _SOFTMAX = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -106,13 +117,7 @@ for scale in (0.5, -2.0, 4.0, torch.tensor([4.0])):
 
 @pytest.mark.compiles
 def test_a_softmax_of_what_overflows_is_what_it_is_in_eager_mode_with_the_patch(tmp_path: Path) -> None:
-    # A cache of inductor does not know of patches.
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    ran = subprocess.run(
-        [sys.executable, "-c", _SOFTMAX, str(REPOSITORY / "benchmarks")],
-        capture_output=True, text=True, check=False, env=environment,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
+    ran = run_program(_SOFTMAX, tmp_path)
     # Scales above 1 make the row with 3e38 overflow.
     assert ran.stdout.split() == ["3", "4", "4", "4"]
 
@@ -178,11 +183,7 @@ for figure in findings_figures.FIGURES.values():
 
 @pytest.mark.compiles
 def test_a_script_of_many_programs_compiles_as_many_graphs_as_its_figure_has_rows(tmp_path: Path) -> None:
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    ran = subprocess.run(
-        [sys.executable, "-c", _COUNTED, str(REPOSITORY / "benchmarks")],
-        capture_output=True, text=True, check=True, env=environment,
-    )  # fmt: skip
+    ran = run_program(_COUNTED, tmp_path)
     counts = [line.split() for line in ran.stdout.splitlines()]
     assert {name for name, _, _ in counts} == {page.stem for page in FINDINGS.glob("*_elsewhere.py")}
     assert all(graphs == rows for _, graphs, rows in counts), counts

@@ -22,14 +22,14 @@ from inductor_probe.model.whatif import Candidate, Trial, TrialReason
 _ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Interrupt|Unsupported)\b.*")
 """How Python ends a traceback: the class of the exception, and its first line."""
 _MOST = 300
-"""Characters of an exception that are kept; its traceback is in what the script prints."""
+"""Characters kept of an exception; the script prints its traceback."""
 _MOST_AT_ONCE = 8
 """Candidates that are compiled at once: each is a process with torch in it, of about 1 GiB."""
 
 
 @dataclass(frozen=True)
 class Dumped:
-    """A candidate that was compiled: its run, or why there is none or it did not end well."""
+    """A compiled candidate: its run, or the reason why the dump failed."""
 
     candidate: Candidate
     run: RunOnDisk | None = None

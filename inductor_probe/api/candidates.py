@@ -115,8 +115,8 @@ class _Clock:
 
     Attributes:
         deadline: of all, by `time.monotonic`.
-        dump_s: the longest that dumps took; before the first one how long that of A took, which may have been
-            made while other work kept the machine busy.
+        dump_s: the longest that dumps took; before the first one how long that of A took, perhaps on a busy
+            machine.
         around_s: the longest that a look took besides what it measures.
     """
 
@@ -276,7 +276,7 @@ class _Tries:
     def go_on(self, candidates: Sequence[Candidate], *, anew: bool) -> list[Candidate]:
         """Take over what an earlier call found for this run; return the candidates that are to be dumped.
 
-        With `anew` those are all of them; what is known of others is kept.
+        With `anew` all candidates are dumped; results of other candidates are kept.
         """
         self.results.read(candidates if anew else None)
         new = []

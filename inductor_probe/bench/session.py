@@ -85,8 +85,7 @@ def run_bench_file(
     source = _source(path) if source is None else source
     results = samples_path(path, settings)
     progress = progress or (lambda text: None)
-    # Where this is so there are no overheads, and no roofline.
-    alone = other_harness or settings.kernel is not None or settings.whole_call
+    alone = other_harness or not settings.has_overheads  # there is no roofline either
     comparisons = settings.budget * (1 if alone else COMPARISONS)
     state = State(warnings=list(map(plain, hazards)), total=comparisons)
     gpu = gpu_state() if "'cuda" in source else None
@@ -216,7 +215,6 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         RunFailedError, NotFoundError: no other process would do better.
     """
     number, process, checks = len(state.processes), dict[str, Any](), list[Event]()
-    alone = settings.kernel is not None or settings.whole_call
     of = f"measuring {number + 1}: "
     options = {
         "kernel": settings.kernel,
@@ -230,7 +228,7 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         "copies": settings.copies,
         "seed": 2 * number,
         "whole_call": settings.whole_call,
-        "overheads": settings.budget * OVERHEADS if state.overheads and not alone else 0.0,
+        "overheads": settings.budget * OVERHEADS if state.overheads and settings.has_overheads else 0.0,
         "skipped": state.skipped,
         "total": state.total,
         "processes": settings.processes,

@@ -215,7 +215,7 @@ def _dumped(side: str, recipe: Recipe, candidate: Candidate, a: ip.Run | None = 
     try:
         run = recipe.dump(ip.Run, candidate)
     except ProbeError as error:
-        if a is not None:  # a setting that there is none of costs no second dump of A
+        if a is not None:  # an unknown setting costs no second dump of A
             beside = f"A is there: probe whatif {relative(a.path)} --set ... goes on from it"
             error.hint = f"{error.hint}; {beside}" if error.hint else beside
         raise

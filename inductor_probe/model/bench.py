@@ -233,6 +233,11 @@ class BenchSettings:
     turns: Path | None = None
     whole_call: bool = False
 
+    @property
+    def has_overheads(self) -> bool:
+        """Whether the overheads of a call are measured: not where one kernel, or the call alone, is timed."""
+        return self.kernel is None and not self.whole_call
+
     def command(self, graph: str) -> tuple[str, ...]:
         """Return the command that measures with these settings: `probe bench-kernel GRAPH --budget 2s`."""
         default = BenchSettings()

@@ -28,7 +28,7 @@ _RATIO_FROM = 1.5
 _SAYS_NOTHING = 2.0
 """Of ratios: a wider interval is not shown. Two processes give one of many powers of ten."""
 _NOT_FOR_PROCESSES = ("disturbed-quads", "readings-differ", "too-many-processes")
-"""Why there is no verdict, where it is not that a few processes more would give one."""
+"""Reasons of an undecided verdict that a few more processes would not change."""
 _MOST_NAMES = 2
 
 
