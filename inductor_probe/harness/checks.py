@@ -46,10 +46,6 @@ class Slack:
     absolute: float = 0.0
     tolerances: float = 1.0
 
-    def or_wider(self, other: Slack) -> Slack:
-        """Return the slack that lets through what either does."""
-        return Slack(max(self.absolute, other.absolute), max(self.tolerances, other.tolerances))
-
 
 def compare(name: str, values: list[Any], expected: list[Any], slack: list[Slack], like: Any = None) -> Check:
     """Compare outputs one by one: every element, and the size, or the dtype, size and stride of `like`."""

@@ -146,7 +146,7 @@ class RepeatedRound(Round):
         if draws.others or draws.answered:  # other random numbers: it is off by more than rounding
             return None
         slack = [
-            one.or_wider(slack_of(value, right, PRISTINE))
+            _wider(one, slack_of(value, right, PRISTINE))
             for one, value, right in zip(self.slack, eager, self.expected, strict=False)
         ]
         check, mean = self._with_slack(name, slack, eager)
@@ -176,10 +176,15 @@ class RepeatedRound(Round):
             self.varies = any(changed(self.pristine, values) for values in runs)
             for values in [self.pristine, *runs] if self.varies else []:
                 self.slack = [
-                    slack.or_wider(slack_of(value, right, VARYING))
+                    _wider(slack, slack_of(value, right, VARYING))
                     for slack, value, right in zip(self.slack, values, self.expected, strict=True)
                 ]
         return self.varies
+
+
+def _wider(slack: Slack, other: Slack) -> Slack:
+    """Return the slack that lets through what either does."""
+    return Slack(max(slack.absolute, other.absolute), max(slack.tolerances, other.tolerances))
 
 
 def _root_mean_square(value: torch.Tensor, expected: torch.Tensor) -> float:
