@@ -35,6 +35,7 @@ _LIKE_ONE = 2.0  # standard normal values are like those of such a deviation
 _NOT_ANALYSED = InputBound("", lost=True)  # anything may be an index
 
 _SYMBOL = re.compile(r"[a-z]+\d+")
+_NAME = re.compile(r"\b[a-zA-Z_]\w*")
 _LOAD_ARGS = re.compile(r"^def load_args\(reader\):\n((?:[ \t].*\n|\"\"\"\n|\n)*)", re.MULTILINE)
 _COMMENT = re.compile(r"#\s*(\w+)\s*$")
 _MODULO, _FLOOR = ("Mod", "PythonMod"), ("FloorDiv", "CleanDiv")  # functions of torch.utils._sympy
@@ -104,7 +105,7 @@ def example_constants(
         return (), ()
     tree = ast.parse(cst.Module(body=[function]).code.strip())
     names = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
-    inputs = [example for line in tree.body[0].body if (example := _example(line))]  # type: ignore[attr-defined]
+    inputs = _examples(tree.body[0].body)  # type: ignore[attr-defined]
     smallest = min((size for item in inputs for size in item.recorded if size > 1), default=2)
     limits = {bound.name: bound for bound in bounds or ()}
     examples, objects = list[Example](), list[str]()
@@ -145,7 +146,7 @@ def make_inputs_source(
         raise UnreadableError("output_code.py has no example inputs", "dump the script again")
     tree = ast.parse(cst.Module(body=[function]).code.strip())
     order = _order(tree)
-    inputs = [example for line in tree.body[0].body if (example := _example(line))]  # type: ignore[attr-defined]
+    inputs = _examples(tree.body[0].body)  # type: ignore[attr-defined]
     known = {fact.name: fact for fact in facts}
     if all(name in known and _is_complete(known[name]) for name in order):
         inputs = [_as_recorded(item, known[item.name]) if item.name in order else item for item in inputs]
@@ -153,10 +154,12 @@ def make_inputs_source(
     symbols = _symbols(inputs, loaded)
     smallest = min((size for item in inputs for size in item.recorded if size > 1), default=2)
     limits = {bound.name: bound for bound in bounds or ()}
+    used = [name for item in inputs if item.size is None for name in _NAME.findall(item.code)[1:]]
     lines, notes = list[str](), list[str]()
     for recorded in inputs:
         name = recorded.name
         if name not in order:
+            lines += [recorded.code] if name in used else []  # memory that inputs in symbols share
             continue
         if recorded.size is not None:
             bound = limits.get(name) if bounds is not None else _NOT_ANALYSED
@@ -203,24 +206,48 @@ def _order(tree: ast.Module) -> list[str]:
     return [ast.unparse(element) for element in calls[0].elts]
 
 
-def _example(statement: ast.stmt) -> _Input | None:
-    """Read `arg0_1 = 5`, or `arg0_1 = rand_strided((3, 4), (4, 1), device='cpu', dtype=torch.float32)`."""
-    if not isinstance(statement, ast.Assign):
-        return None
-    name, code = ast.unparse(statement.targets[0]), ast.unparse(statement)
-    match statement.value:
-        case ast.Constant(value=int() as value):
-            return _Input(name, code, value=value)
+def _examples(statements: Sequence[ast.stmt]) -> list[_Input]:
+    """Read `arg0_1 = 5`, or `arg0_1 = rand_strided((3, 4), (4, 1), device='cpu', dtype=torch.float32)`.
+
+    Inputs that share memory are `torch.as_strided(_shared_storage_24, (3, 4), (1, 3))`, all from its begin,
+    whatever their offsets: what is read there is a layout, of the dtype and device of that memory.
+    """
+    examples: dict[str, _Input] = {}
+    for statement in statements:
+        if isinstance(statement, ast.Assign):
+            name, code = ast.unparse(statement.targets[0]), ast.unparse(statement)
+            examples[name] = _example(_Input(name, code), statement.value, examples)
+    return [*examples.values()]
+
+
+def _example(plain: _Input, value: ast.expr, others: Mapping[str, _Input]) -> _Input:
+    """Return an input with what its value says; `plain` where that is no number and has no plain layout."""
+    match value:
+        case ast.Constant(value=int() as number):
+            return replace(plain, value=number)
         case ast.Call(func=ast.Name("rand_strided"), args=[size, stride, *_], keywords=keywords):
             named = {keyword.arg: keyword.value for keyword in keywords}
             try:
-                sizes, strides = ast.literal_eval(size), ast.literal_eval(stride)
                 device = ast.literal_eval(named["device"])
                 dtype = ast.unparse(named["dtype"]).removeprefix("torch.")
-            except (ValueError, KeyError):  # not plain numbers: the line is used as it stands
-                return _Input(name, code)
-            return _Input(name, code, _texts(sizes), _texts(strides), "0", device, dtype, None, sizes)
-    return _Input(name, code)
+            except (ValueError, KeyError):  # not plain: the line is used as it stands
+                return plain
+            plain = replace(plain, device=device, dtype=dtype)
+        case ast.Call(
+            func=ast.Attribute(ast.Name("torch"), "as_strided"), args=[ast.Name(id=base), size, stride]
+        ):
+            if base not in others:
+                return plain
+            device, dtype = others[base].device, others[base].dtype
+        case _:
+            return plain
+    try:
+        sizes, strides = ast.literal_eval(size), ast.literal_eval(stride)
+    except ValueError:
+        return plain
+    return replace(
+        plain, size=_texts(sizes), stride=_texts(strides), device=device, dtype=dtype, recorded=sizes
+    )
 
 
 def _is_complete(fact: InputFact) -> bool:

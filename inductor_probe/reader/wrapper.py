@@ -226,7 +226,8 @@ class WrapperReader:
     def example_inputs(self, function: ast.FunctionDef) -> None:
         """Read dtype and device of inputs: `arg0_1 = rand_strided(size, stride, device=..., dtype=...)`.
 
-        benchmark_compiled_module; in a function `get_args` since torch 2.11.
+        benchmark_compiled_module; in a function `get_args` since torch 2.11. Where inputs share memory it is
+        made first, and each is `torch.as_strided(_shared_storage_24, size, stride)`.
         """
         for statement in function.body:
             match statement:
@@ -235,6 +236,11 @@ class WrapperReader:
                         device, dtype = _device_and_dtype(call)
                         size, stride = _dims(call.args[0]), _dims(call.args[1])
                         self.examples[name] = BufferLayout("Input", device, dtype, size, stride)
+                    elif dotted(func) == "torch.as_strided" and len(call.args) >= 3:
+                        memory = self.examples.get(ast.unparse(call.args[0]))
+                        if memory is not None:
+                            size, stride = _dims(call.args[1]), _dims(call.args[2])
+                            self.examples[name] = replace(memory, size=size, stride=stride)
 
     def complete_inputs(self) -> None:
         """Call last: joins what the wrapper asserts (symbolic sizes) with the examples (dtype, device)."""

@@ -195,6 +195,31 @@ def test_what_is_no_size_is_not_taken_into_a_program(text: str) -> None:
     assert python_of(text, {"s77": 6}) is None
 
 
+def shared(numel: str, size: str, stride: str) -> str:
+    """Return `arg2_1` as torch 2.13 makes it where other inputs share its memory."""
+    return f"""_shared_storage_2 = rand_strided(({numel},), (1,), device='cpu', dtype=torch.float32)
+    arg2_1 = torch.as_strided(_shared_storage_2, {size}, {stride})"""
+
+
+@pytest.mark.parametrize(
+    ("memory", "how"),
+    [
+        (shared("2640", "(33, 40)", "(1, 66)"), "inputs.tensor('arg2_1', (33, 40), (1, 66), torch.float32"),
+        (shared("66*arg1_1", "(arg0_1, arg1_1)", "(1, 66)"), "torch.as_strided(_shared_storage_2, (arg0_1,"),
+    ],
+    ids=["numbers", "symbols"],
+)
+def test_an_input_that_shares_its_memory_is_made(memory: str, how: str) -> None:
+    graph = folder("torch-2.13.0-cpu/dynamic_shapes")
+    alone = "arg2_1 = rand_strided((33, 40), (40, 1), device='cpu', dtype=torch.float32)"
+    text = (graph / "output_code.py").read_text()
+    assert alone in text
+    source, _ = make_inputs_source(cut(text.replace(alone, memory)).tail, None, (), ())
+    assert f"arg2_1 = {how}" in source
+    values = made(source)(0)
+    assert (tuple(values[2].shape), values[2].stride(), values[2].dtype) == ((33, 40), (1, 66), torch.float32)
+
+
 def test_storages_that_torch_saved_are_named() -> None:
     text = (
         "def load_args(reader):\n"

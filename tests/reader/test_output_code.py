@@ -14,7 +14,7 @@ from inductor_probe.model.code import CppFacts, OutputCode, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.reader.output_code import parse_output_code
-from tests.conftest import all_graph_dirs
+from tests.conftest import DUMPS, all_graph_dirs
 
 Read = Callable[..., CompiledGraph]
 
@@ -50,6 +50,19 @@ def test_layouts_come_from_allocations_where_torch_prints_none(read: Read) -> No
         "arg0_1": BufferLayout("Input", "cpu", "uint8", (1, 3, 224, 224), stride),
         "buf0": BufferLayout("Allocation", "cpu", "uint8", (1, 3, 224, 224), stride),
     }
+
+
+def test_inputs_that_share_their_memory_have_its_dtype_and_device() -> None:
+    (path,) = (DUMPS / "torch-2.13.0-cpu" / "hflip_cl").glob("run_*/torchinductor/*/output_code.py")
+    alone = "arg0_1 = rand_strided((1, 3, 224, 224), (150528, 1, 672, 3), device='cpu', dtype=torch.uint8)"
+    shared = """_shared_storage_0 = rand_strided((301056,), (1,), device='cpu', dtype=torch.uint8)
+    arg0_1 = torch.as_strided(_shared_storage_0, (1, 3, 224, 224), (150528, 1, 672, 3))"""
+    text = path.read_text()
+    assert alone in text
+    plain, code = parse_output_code(text, path), parse_output_code(text.replace(alone, shared), path)
+    assert code.problems == ()
+    assert code.allocations[0].layout is not None
+    assert code.allocations[0].layout == plain.allocations[0].layout
 
 
 def test_symbolic_inputs_keep_their_symbols(read: Read) -> None:
