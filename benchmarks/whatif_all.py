@@ -52,16 +52,14 @@ from typing import Any
 
 import inductor_probe as ip
 from inductor_probe.analysis.causes.candidates import times_code
-from inductor_probe.api import candidates as trying
-from inductor_probe.api import whatif as comparing
 from inductor_probe.api.baseline import as_it_is, recipe_of
 from inductor_probe.api.candidate_dumps import dump_candidate
-from inductor_probe.bench import looks
-from inductor_probe.bench.looks import seconds_of
+from inductor_probe.api.candidates import try_candidates
+from inductor_probe.bench.looks import FIRST_LOOK_S, seconds_of
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.autotuning import CHOICES_NAME
 from inductor_probe.model.bench import BenchSettings
-from inductor_probe.model.whatif import WHATIF_NAME, Candidate, GraphWhatIf, Trial
+from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial
 from inductor_probe.report.words.whatif import gain_sentence, reason_words
 from inductor_probe.store.trials import read_trials, write_trials
 
@@ -232,17 +230,8 @@ def one_dumped(out: Path, script: Path, case: str, candidate: Candidate) -> str:
         dumped = dump_candidate(as_it_is(run), ip.Run, candidate, output, beside_others=True)
     with (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        settings, torch = (
-            BenchSettings(),
-            dict(run.manifest.versions if run.manifest else ()).get("torch", ""),
-        )
-        write_trials(
-            run.path,
-            [*known_trials(run), dumped.trial],
-            torch=torch,
-            margin=settings.margin,
-            threads=settings.threads,
-        )
+        torch = dict(run.manifest.versions if run.manifest else ()).get("torch", "")
+        write_trials(run.path, [*known_trials(run), dumped.trial], BenchSettings(), torch=torch)
     return f"FAILED: {reason_words(dumped.failure)}" if dumped.failure else ""
 
 
@@ -266,7 +255,6 @@ def timed(
     first_look: float,
 ) -> str:
     """Time the candidates of a case that were dumped; on a core of its own, or in turns with others."""
-    looks.FIRST_LOOK_S = first_look
     folder = place(out, script, case)
     run = run_of(folder)
     if run is None:
@@ -277,7 +265,7 @@ def timed(
     try:
         if (left := min(budget, until - time.time())) <= 0:
             return "the time was over"
-        trials = tried(run, left, turns=turns, trust=trust).trials
+        trials = tried(run, left, turns=turns, first_look=first_look, trust=trust).trials
     finally:
         if number is not None:
             core.put(number)
@@ -286,8 +274,7 @@ def timed(
 
 def known_trials(run: ip.Run) -> tuple[Trial, ...]:
     """Return what is known of the candidates of a run."""
-    settings = BenchSettings()
-    return read_trials(run.path, margin=settings.margin, threads=settings.threads)
+    return read_trials(run.path, BenchSettings())
 
 
 def offered(run: ip.Run) -> tuple[Candidate, ...]:
@@ -302,16 +289,19 @@ def tried(
     among: Sequence[Candidate] | None = None,
     timed: bool = True,
     turns: Path | None = None,
+    first_look: float = FIRST_LOOK_S,
     trust: bool = False,
 ) -> ip.Trials:
-    """Try the candidates of a run that were dumped; `among` which, all that are offered if None."""
-    settings = BenchSettings(turns=turns, copies=among is not None)  # copies: code that is the same, too
+    """Try candidates of a run that were dumped: all that are offered, or those that change nothing."""
+    nothing = among is not None
+    settings = BenchSettings(turns=turns, copies=nothing)  # copies: code that is the same, too
     known = {trial.candidate for trial in known_trials(run)}
     candidates = [one for one in (offered(run) if among is None else among) if one in known]
     recipe = recipe_of(run) if trust else as_it_is(run)  # the latter only where it would be dumped alike
-    return trying.try_candidates(
-        run, candidates, recipe, ip.Run, settings, budget=budget, timed=timed, trust=trust
-    )
+    return try_candidates(
+        run, candidates, recipe, ip.Run, settings,
+        budget=budget, timed=timed, first_look=first_look, same_code_only=nothing, trust=trust,
+    )  # fmt: skip
 
 
 def each(work: Callable[[Path, str], str], chosen: Iterable[tuple[Path, str]], jobs: int) -> None:
@@ -340,17 +330,6 @@ def guarded(work: Callable[[Path, str], str], script: Path, case: str) -> str:
 
 def nothing(out: Path, graphs: int, budget: float, until: float, only: Sequence[str]) -> None:
     """Time candidates whose code is that of the case as it is, and count the gains among them."""
-    not_timed, others = trying.why_not_timed, Counter[str]()
-
-    def times_the_same(*sides: Any) -> Any:
-        answer = not_timed(*sides)
-        if answer is not None and answer.not_timed == "same-code":
-            return None
-        others["differ"] += 1
-        return answer or GraphWhatIf(sides[-1], not_timed="no-code")  # other code: it is no proof of anything
-
-    trying.why_not_timed = comparing.why_not_timed = times_the_same
-    trying._digest = lambda graph: str(graph.path)  # each stands for code of its own
     trials: list[Trial] = []
     for script, case in cases("cpu", only):
         run = run_of(place(out, script, case))
@@ -374,8 +353,8 @@ def nothing(out: Path, graphs: int, budget: float, until: float, only: Sequence[
     for number, count in sorted(numbers.items()):
         seconds = " + ".join(f"{seconds_of(look):.0f}" for look in range(1, number + 1))
         print(f"{count} were looked at for {seconds} s")
-    if others["differ"]:
-        print(f"{others['differ']} had other code, and were not timed")
+    if others := len(trials) - len(timed_ones):
+        print(f"{others} were not timed: their code is other code, or the budget ended")
     if ratios:
         print(f"ratios of the {len(ratios)}: {ratios[0]:.4f} to {ratios[-1]:.4f}, ", end="")
         print(f"median {ratios[len(ratios) // 2]:.4f}")
@@ -444,9 +423,7 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=20)
     parser.add_argument("--nothing", action="store_true", help="dump candidates that change nothing")
     parser.add_argument("--cold", action="store_true", help="dump in processes that import torch themselves")
-    parser.add_argument(
-        "--first-look", type=float, default=looks.FIRST_LOOK_S, help="seconds of each first look"
-    )
+    parser.add_argument("--first-look", type=float, default=FIRST_LOOK_S, help="seconds of each first look")
     parser.add_argument("--trust", action="store_true", help="run code that is not known to be made here")
     parser.add_argument("--stop-after", type=float, default=MOST_S, help="seconds; nothing begins after them")
     options = parser.parse_args()

@@ -176,35 +176,40 @@ class Scenario:
 
     def main(self, argv: Sequence[str] | None = None) -> NoReturn:
         """Run the command line and exit: 0, 1 when a case's result is wrong, 2 on bad arguments."""
+        begun = False
         try:
             options = _parser().parse_args(argv)
             cases = self.select(options.case, options.set)
             if options.list:
                 print(_table(cases), flush=True)
                 sys.exit(ExitCode.OK)
-            sys.exit(self._run(cases, chosen=bool(options.case), threads=options.threads))
+            missing = [missing_device(case) for case in cases]
+            for case, why in zip(cases, missing, strict=True):
+                if why and options.case:
+                    raise ProbeError(f"case {case.name} cannot run: {why}", "leave --case out to skip it")
+            begun = True
+            sys.exit(self._run(cases, missing, threads=options.threads))
         except BrokenPipeError:
             # The reader (`head`) has what it wanted. Python flushes stdout once more at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(ExitCode.OK)
         except ProbeError as error:
-            print(f"error: {error.message}", file=sys.stderr)
-            if error.hint:
-                print(f"hint: {error.hint}", file=sys.stderr)
+            if _tell_refusal is not None and not begun:
+                _tell_refusal(error.message, error.hint)
+            else:
+                hint = f"\nhint: {error.hint}" if error.hint else ""
+                print(f"error: {error.message}{hint}", file=sys.stderr)
             sys.exit(error.exit_code)
 
-    def _run(self, cases: Sequence[Case], *, chosen: bool, threads: int | None) -> ExitCode:
+    def _run(self, cases: Sequence[Case], missing: Sequence[str | None], *, threads: int | None) -> ExitCode:
         import torch
 
         if threads is not None:
             torch.set_num_threads(threads)
         width = max(len(case.name) for case in cases)
         status = ExitCode.OK
-        for case in cases:
-            missing = missing_device(case)
-            if missing and chosen:
-                raise ProbeError(f"case {case.name} cannot run: {missing}", "leave --case out to skip it")
-            line, correct = (f"skipped: {missing}", True) if missing else run_case(self, case)
+        for case, why in zip(cases, missing, strict=True):
+            line, correct = (f"skipped: {why}", True) if why else run_case(self, case)
             print(f"{case.name:<{width}}  {line}", flush=True)
             status = status if correct else ExitCode.MISMATCH
         return status
@@ -212,6 +217,13 @@ class Scenario:
 
 _current: Case | None = None
 _simulated: str | None = None
+_tell_refusal: Callable[[str, str | None], None] | None = None
+
+
+def tell_refusals(tell: Callable[[str, str | None], None]) -> None:
+    """Call `tell` with message and hint where no case is begun, in place of printing: `probe dump` does."""
+    global _tell_refusal  # noqa: PLW0603 - what runs this process
+    _tell_refusal = tell
 
 
 def simulate(gpu: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
-from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.flip import Flip, instead
 from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.whatif import Candidate
 from inductor_probe.report.units import counted
+from inductor_probe.report.words.runs import how_it_ended
 
 AnyRun = TypeVar("AnyRun", bound=RunOnDisk)
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
@@ -28,7 +29,10 @@ _FACTS = ("cpu", "vector_bits", "host")
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What `probe dump` is asked for. `knobs` are those of a scenario and settings of torch."""
+    """What `probe dump` is asked for. `knobs` are those of a scenario and settings of torch.
+
+    `save_inputs` holds for the baseline alone.
+    """
 
     script: Path
     args: tuple[str, ...] = ()
@@ -37,7 +41,19 @@ class Recipe:
     variables: Mapping[str, str] = field(default_factory=dict)
     flips: tuple[Flip, ...] = ()
     target: str | GpuTarget | None = None
+    save_inputs: bool = False
     out: Path | None = None
+
+    def check(self, candidates: Sequence[Candidate]) -> None:
+        """Refuse settings and knobs of candidates that none of the dumps could be made with.
+
+        Raises:
+            ProbeError: torch or the scenario has none of that name, or takes no such value.
+        """
+        from inductor_probe import capture
+
+        each = [{**self.knobs, **dict((*one.knobs, *one.settings))} for one in candidates]
+        capture.check_knobs(self.script, self.args, self.cases, each)
 
     def dump(
         self,
@@ -71,6 +87,7 @@ class Recipe:
             env={**self.variables, **dict(other.variables)},
             flips=instead(self.flips, other.flips),
             target=self.target,
+            save_inputs=self.save_inputs and not other.words,  # both are timed on inputs of A
             out=self.out,
             stdout_to_stderr=True,
             program=capture.Program(settings={**threads, **dict(other.variables)}),
@@ -79,23 +96,46 @@ class Recipe:
         return kind(read_run(result.run), result.not_remembered)
 
 
+class DumpInterruptedError(KeyboardInterrupt):
+    """Ctrl-C, or another signal, ended the script of a dump. `run` is what it left."""
+
+    def __init__(self, run: RunOnDisk) -> None:
+        super().__init__()
+        self.run = run
+
+
+class DumpFailedError(RunFailedError):
+    """The script of a dump did not end well. `run` is what it left, `how` how it ended."""
+
+    def __init__(self, run: RunOnDisk, how: str, candidate: Candidate | None) -> None:
+        change = f"with {candidate}" if candidate else "when it was dumped as it is"
+        script = run.manifest.script if run.manifest else "the script"
+        super().__init__(
+            f"{script} {how} {change}; its message is above", f"what was dumped by then is in {run.path}"
+        )
+        self.run, self.how = run, how
+
+
 def dumped_to_the_end(
-    recipe: Recipe, kind: Callable[[DebugDir, str | None], AnyRun], candidate: Candidate | None = None
+    recipe: Recipe,
+    kind: Callable[[DebugDir, str | None], AnyRun],
+    candidate: Candidate | None = None,
+    *,
+    output: Path | None = None,
+    beside_others: bool = False,
 ) -> AnyRun:
-    """Return a new run: of the baseline once more, or of a candidate.
+    """Return a new run whose script came to its end: of the baseline, or of a candidate; see `Recipe.dump`.
 
     Raises:
-        ProbeError: the script does not end well this time. KeyboardInterrupt: Ctrl-C ended it.
+        ProbeError: as `Recipe.dump`. DumpFailedError: the script did not end well.
+        DumpInterruptedError: it was interrupted.
     """
-    run = recipe.dump(kind, candidate)
-    if run.manifest and run.manifest.outcome == "interrupted":
-        raise KeyboardInterrupt
-    if run.manifest and run.manifest.outcome != "ok":
-        how = f"with {candidate}" if candidate else "when it was dumped once more as it is"
-        raise ProbeError(
-            f"{recipe.script} did not end well {how}",
-            f"its message is above; what was dumped by then is in {run.path}",
-        )
+    run = recipe.dump(kind, candidate, output=output, beside_others=beside_others)
+    ending = run.manifest.of_script() if run.manifest else None
+    if ending is not None and ending.outcome == "interrupted":
+        raise DumpInterruptedError(run)
+    if ending is not None and ending.outcome != "ok":
+        raise DumpFailedError(run, how_it_ended(ending), candidate)
     return run
 
 

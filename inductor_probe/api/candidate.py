@@ -11,6 +11,9 @@ from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.flip import FLIP_KINDS, Flip, at_once, parse_flip
 from inductor_probe.model.whatif import Candidate
+from inductor_probe.report.words.templates import listed
+
+_MOST_NAMES = 8
 
 
 def candidate_of(changes: Mapping[str, object]) -> Candidate:
@@ -72,9 +75,10 @@ def with_meaning(candidate: Candidate, graphs: Sequence[GraphOnDisk]) -> Candida
                 scope = graph.name if flip.subjects and len(graphs) > 1 else flip.graph
                 of_flip.append(replace(meant, graph=scope))
         if not of_flip:
+            names = [graph.name for graph in graphs]
             raise missing or NotFoundError(
-                f"there is no graph {flip.graph} for {flip.option}",
-                near_names(flip.graph or "", [graph.name for graph in graphs]),
+                f"{graphs[0].run.path.name} has no graph {flip.graph} for {flip.option}",
+                f"its {'graph is' if len(names) == 1 else 'graphs are'} {listed(names, _MOST_NAMES)}",
             )
         flips += dict.fromkeys(of_flip)  # without a subject it is one for all graphs
     return replace(candidate, flips=at_once(flips))

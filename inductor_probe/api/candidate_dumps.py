@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inductor_probe.analysis.causes.candidates import times_code
-from inductor_probe.api.baseline import Recipe
+from inductor_probe.api.baseline import DumpFailedError, Recipe, dumped_to_the_end
 from inductor_probe.api.on_disk import RunOnDisk
 from inductor_probe.capture import interrupt_dumps
 from inductor_probe.errors import ProbeError
@@ -57,14 +57,12 @@ def dump_candidate(
         KeyboardInterrupt: Ctrl-C ended the script.
     """
     try:
-        run = recipe.dump(kind, candidate, output=output, beside_others=beside_others)
+        run = dumped_to_the_end(recipe, kind, candidate, output=output, beside_others=beside_others)
+    except DumpFailedError as error:
+        lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
+        return Dumped(candidate, error.run, TrialReason("script-failed", last_error(lines)))
     except ProbeError as error:
         return Dumped(candidate, failure=TrialReason("refused", error.message))
-    if run.manifest and run.manifest.outcome == "interrupted":
-        raise KeyboardInterrupt
-    if run.manifest and run.manifest.outcome != "ok":
-        lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
-        return Dumped(candidate, run, TrialReason("script-failed", last_error(lines)))
     return Dumped(candidate, run, None if run.graphs else TrialReason("nothing-compiled"))
 
 

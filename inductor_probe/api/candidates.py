@@ -18,9 +18,9 @@ from inductor_probe.api.candidate_dumps import Dumped, batches, dump_at_once, mo
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.trials import Trials
-from inductor_probe.api.whatif import WhatIf, one_graph, why_not_timed
+from inductor_probe.api.whatif import WhatIf, timed_graph, why_not_timed
 from inductor_probe.bench.client import Server
-from inductor_probe.bench.looks import Standing, judge, seconds_of, series_of
+from inductor_probe.bench.looks import FIRST_LOOK_S, Standing, judge, seconds_of, series_of
 from inductor_probe.bench.session import server_of
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import read_text
@@ -55,6 +55,8 @@ def try_candidates(
     only: GraphOnDisk | None = None,
     timed: bool = True,
     again: bool = False,
+    first_look: float = FIRST_LOOK_S,
+    same_code_only: bool = False,
     trust: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Trials:
@@ -72,6 +74,9 @@ def try_candidates(
         only: the only graph of A to be timed.
         timed: whether to time at all; else each is compiled, and a later call times what is left.
         again: try all anew, whatever is known.
+        first_look: seconds of the first look at each; later ones are longer by the same factor.
+        same_code_only: for a proof that no gain is invented: time those alone that lead to the code of A,
+            each as code of its own, and no others.
         progress: called with what is done next, and how much is left.
 
     Raises:
@@ -88,9 +93,10 @@ def try_candidates(
         trust=trust,
         progress=progress or (lambda text: None),
         fixed=settings.budget if budget is None else None,
-        clock=_Clock(deadline, a.manifest.duration_s if a.manifest else 0.0),
+        clock=_Clock(deadline, a.manifest.duration_s if a.manifest else 0.0, first_look),
         results=_Results(a, settings),
         only=only,
+        same_code_only=same_code_only,
     )
     interrupted = False
     with server_of(a.path, settings) as tries.server:
@@ -117,11 +123,13 @@ class _Clock:
         deadline: of all, by `time.monotonic`.
         dump_s: the longest that dumps took; before the first one how long that of A took, perhaps on a busy
             machine.
+        first_look: seconds of the first look at a candidate.
         around_s: the longest that a look took besides what it measures.
     """
 
     deadline: float
     dump_s: float
+    first_look: float
     around_s: float = 0.0
     _dumped: bool = False
 
@@ -134,9 +142,13 @@ class _Clock:
         """Record how long a look took that was to measure for so long."""
         self.around_s = max(self.around_s, seconds - measured)
 
+    def seconds_of(self, look: int) -> float:
+        """Return how long a look measures."""
+        return seconds_of(look, self.first_look)
+
     def fits(self, look: int = 1, *, dump: bool = False) -> bool:
         """Whether there is time for a look, and for a dump before it."""
-        seconds = self.around_s + seconds_of(look) + (self.dump_s if dump else 0.0)
+        seconds = self.around_s + self.seconds_of(look) + (self.dump_s if dump else 0.0)
         return time.monotonic() + seconds <= self.deadline
 
     @property
@@ -173,8 +185,7 @@ class _Results:
 
     def read(self, anew: Container[Candidate] | None) -> None:
         """Take over what an earlier call wrote; of what is tried `anew`, and gains at once, nothing then."""
-        trials = read_trials(self._a.path, margin=self._settings.margin, threads=self._settings.threads)
-        for trial in trials:
+        for trial in read_trials(self._a.path, self._settings):
             if anew is None or not (trial.together or trial.candidate in anew):
                 self._trials[trial.candidate, trial.graph] = trial
 
@@ -196,9 +207,9 @@ class _Results:
             if one.graph is not None:  # what stood for all graphs did so until one of them was looked at
                 self._trials.pop((one.candidate, None), None)
             self._trials[one.candidate, one.graph] = one
-        manifest, settings = self._a.manifest, self._settings
+        manifest = self._a.manifest
         torch = dict(manifest.versions).get("torch", "") if manifest else ""
-        write_trials(self._a.path, self.all, torch=torch, margin=settings.margin, threads=settings.threads)
+        write_trials(self._a.path, self.all, self._settings, torch=torch)
 
     def first_with(self, digest: str, trial: Trial) -> Candidate | None:
         """Return the candidate that led to the code of this one, and keep what is known of it for both.
@@ -249,7 +260,7 @@ class _Tries:
         planned: how many candidates there are to be: a gain has to hold for all of them. number: how many of
             them were begun with.
         fixed: seconds that each is timed, once; None where looks grow.
-        only: the only graph of A to be timed.
+        only: the only graph of A to be timed. same_code_only: as `try_candidates` has it.
         open: what is not decided yet, that which was looked at last behind the others.
         answers: the whole comparison of each candidate, where each is timed once.
         again: A, made once more, where that was asked for.
@@ -267,6 +278,7 @@ class _Tries:
     clock: _Clock
     results: _Results
     only: GraphOnDisk | None = None
+    same_code_only: bool = False
     number: int = 0
     open: dict[_Key, _Pair] = field(default_factory=dict)
     answers: list[WhatIf] = field(default_factory=list)
@@ -361,13 +373,14 @@ class _Tries:
 
     def _examine_graph(self, pair: _Pair, *, timed: bool) -> GraphWhatIf | None:
         """Return what is known of a graph, by its code or by a look; None where that was put off."""
-        if (refused := why_not_timed(pair.a, pair.b, pair.diff)) is not None:
+        if (refused := self._why_not_timed(pair)) is not None:
             assert refused.not_timed is not None  # noqa: S101 - why it is refused
             if refused.not_timed != "same-code":  # else it counts where all graphs are
                 reason = TrialReason(refused.not_timed, message=refused.message, subjects=refused.subjects)
                 self.results.keep(pair.trial("impossible", reason))
             return refused
-        if (first := self.results.first_with(_digest(pair.b), pair.trial("undecided"))) is not None:
+        digest = str(pair.run.path) if self.same_code_only else _digest(pair.b)
+        if (first := self.results.first_with(digest, pair.trial("undecided"))) is not None:
             return GraphWhatIf(pair.diff, not_timed="same-as", subjects=(str(first),))
         known = self.results.get(pair.key)
         if known is not None and known.rank not in _OPEN:
@@ -380,17 +393,25 @@ class _Tries:
         self.open[pair.key] = pair
         return None
 
+    def _why_not_timed(self, pair: _Pair) -> GraphWhatIf | None:
+        refused = why_not_timed(pair.a, pair.b, pair.diff)
+        if not self.same_code_only:
+            return refused
+        if refused is not None and refused.not_timed == "same-code":
+            return None
+        return refused or GraphWhatIf(pair.diff, not_timed="not-run", message="its code is not that of A")
+
     def look(self, pair: _Pair) -> GraphWhatIf:
         """Check and time a pair, for longer than the last time, and keep what it is now."""
         known = self.results.get(pair.key)
         number = known.looks + 1 if known else 1
-        seconds = self.fixed or seconds_of(number)
+        seconds = self.fixed or self.clock.seconds_of(number)
         # by the whole call it is ranked; what is timed once is shown with its kernels, too
         settings = replace(self.settings, budget=seconds, whole_call=self.fixed is None)
         begin = time.monotonic()
         self.open.pop(pair.key, None)
         try:
-            graph = one_graph(
+            graph = timed_graph(
                 pair.a,
                 pair.b,
                 pair.diff,

@@ -17,7 +17,7 @@ from inductor_probe.api.trust import texts_to_run, why_not_launched
 from inductor_probe.bench.client import Server
 from inductor_probe.files import seen_from
 from inductor_probe.model.bench import BenchSettings
-from inductor_probe.model.diff import GraphDiff, RunDiff
+from inductor_probe.model.diff import DecisionChange, GraphDiff, RunDiff
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 from inductor_probe.model.timing import Process
@@ -166,14 +166,16 @@ def whatif(
     diffs, settings = compared.result, settings or BenchSettings()
     assert isinstance(diffs, RunDiff)  # noqa: S101 - both are runs
     graphs = tuple(
-        one_graph(graph_a, graph_b, diff, settings, candidate, trust=trust, progress=progress)
+        replace(refused, asked=_asked(graph_a, graph_b, diff, candidate))
+        if (refused := why_not_timed(graph_a, graph_b, diff)) is not None
+        else timed_graph(graph_a, graph_b, diff, settings, candidate, trust=trust, progress=progress)
         for diff, (graph_a, graph_b) in zip(diffs.graphs, compared.pairs, strict=True)
         if only is None or graph_a.path == only.path
     )
     return WhatIf((a, b), diffs, graphs, candidate)
 
 
-def one_graph(
+def timed_graph(
     a: GraphOnDisk,
     b: GraphOnDisk,
     diff: GraphDiff,
@@ -184,14 +186,18 @@ def one_graph(
     progress: Progress | None,
     server: Server | None = None,
 ) -> GraphWhatIf:
-    """Check and time a graph of B against its partner in A; their code is not run where it is the same.
+    """Check and time a graph of B against its partner in A, whatever their code is.
 
     `server` is a process that has imported torch for other candidates.
     """
-    asked = asked_changes(diff.decisions, candidate, a.compiled, b.compiled) if candidate else ()
-    if (refused := why_not_timed(a, b, diff)) is not None:
-        return replace(refused, asked=asked)
-    return replace(_timed(a, b, diff, settings, trust=trust, progress=progress, server=server), asked=asked)
+    timed = _timed(a, b, diff, settings, trust=trust, progress=progress, server=server)
+    return replace(timed, asked=_asked(a, b, diff, candidate))
+
+
+def _asked(
+    a: GraphOnDisk, b: GraphOnDisk, diff: GraphDiff, candidate: Candidate | None
+) -> tuple[DecisionChange, ...]:
+    return asked_changes(diff.decisions, candidate, a.compiled, b.compiled) if candidate else ()
 
 
 def _timed(

@@ -39,9 +39,9 @@ class Judged:
     comparison: Comparison
 
 
-def seconds_of(look: int) -> float:
-    """Return how long a look measures; the first is 1."""
-    return FIRST_LOOK_S * float(GROWTH) ** (look - 1)
+def seconds_of(look: int, first: float = FIRST_LOOK_S) -> float:
+    """Return how long a look measures, where look 1 takes `first` seconds."""
+    return first * float(GROWTH) ** (look - 1)
 
 
 def judge(series: Sequence[Series], look: int, margin: float, candidates: int = 1) -> Judged:

@@ -18,6 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, TracebackType
 
+import wrapt
+
 from inductor_probe.capture import hooks
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.process import FIRST_NAME, OPTIONS_NAME, ChildOptions, end_with
@@ -88,6 +90,10 @@ def main() -> None:
     end_with(int(parent))
     events = EventLog(Path(staging))
     hooks.install(events, from_json(ChildOptions, json.loads(options)))
+    # Arguments that a scenario refuses leave no run: nothing was begun.
+    wrapt.register_post_import_hook(
+        lambda scenario: scenario.tell_refusals(events.refuse), "inductor_probe.scenario"
+    )
     os.environ.update(variables_to_follow(Path(staging)))
     try:
         if script == "-m":

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import shutil
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
+from inductor_probe.capture.torch_settings import MODULES
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError, near_names
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -69,6 +71,8 @@ def script_arguments(
         ProbeError: cases or knobs for a script that is not a scenario.
     """
     if (cases or knobs) and not is_scenario(script):
+        if dotted := next((knob for knob in knobs if "." in knob), None):
+            raise _no_setting(dotted)
         option = "--case" if cases else "--set"
         raise ProbeError(
             f"{option} is for scenarios, and {script} does not import inductor_probe.scenario",
@@ -77,3 +81,13 @@ def script_arguments(
     chosen = [word for case in cases for word in ("--case", case)]
     settings = [word for knob, value in knobs.items() for word in ("--set", f"{knob}={value}")]
     return [*chosen, *settings, *args]
+
+
+def _no_setting(name: str) -> ProbeError:
+    """Return what is wrong with a name that has dots, as settings of torch have, and begins as none does."""
+    first, *others = name.removeprefix("torch.").replace("config.", "").split(".")
+    close = get_close_matches(first.lstrip("_"), MODULES, n=1)
+    hint = f"settings of torch begin with {', '.join(MODULES)}; a script's own arguments follow after --"
+    if close and others:
+        hint = f"did you mean {'.'.join((close[0], *others))}?"
+    return ProbeError(f"torch has no setting {name}", hint)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from types import ModuleType
 from typing import Any, Union, get_args, get_origin
 
 from inductor_probe.capture.events import EventLog
-from inductor_probe.errors import ProbeError, near_names
+from inductor_probe.errors import ProbeError
 
 MODULES = {
     "inductor": "torch._inductor.config",
@@ -62,10 +63,15 @@ def set_one(module: Any, setting: str, text: str) -> None:
     name = setting.partition(".")[2]
     known = getattr(module, "_config", {})  # torch/utils/_config_module.py, install_config_module
     if name not in known:
-        prefix = setting.partition(".")[0]
+        prefix, last = setting.partition(".")[0], name.rpartition(".")[2]
+        # It may be one of a group: cpp.simdlen. No list of hundreds says which else was meant.
+        near = [other for other in known if other.rpartition(".")[2] == last]
+        near = near or get_close_matches(name, known)
         raise ProbeError(
             f"torch {getattr(sys.modules.get('torch'), '__version__', '')} has no setting {setting}",
-            near_names(setting, [f"{prefix}.{other}" for other in known]),
+            f"did you mean {' or '.join(f'{prefix}.{other}' for other in near)}?"
+            if near
+            else f"{MODULES[prefix].replace('.', '/')}.py has those that there are",
         )
     value = value_of(text)
     expected = module.get_type(name) if hasattr(module, "get_type") else None

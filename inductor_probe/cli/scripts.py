@@ -70,6 +70,12 @@ VARIABLES = click.option(
 )  # fmt: skip
 
 
+SIMULATED = click.option(
+    "--target", type=GPU, metavar="NAME|FILE.toml",
+    help="Generate code for this GPU, simulated: h200, h100, a100, l4, rtx4090, t4, or the file's.",
+)  # fmt: skip
+
+
 class DumpCommand(click.Command):
     """A verb that takes a script with its arguments behind `--`, or `-m MODULE ...`, or `-- COMMAND ...`.
 
@@ -123,10 +129,7 @@ _SCRIPT = (
         "--no-record", "record", flag_value=False, default=True,
         help="Do not record what inductor decides, and why.",
     ),
-    click.option(
-        "--target", type=GPU, metavar="NAME|FILE.toml",
-        help="Generate code for this GPU, simulated: h200, h100, a100, l4, rtx4090, t4, or the file's.",
-    ),
+    SIMULATED,
     flip_options,
     shared_option("--out"),
     click.option(

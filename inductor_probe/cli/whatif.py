@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,15 @@ from typing import Any
 import click
 
 import inductor_probe as ip
-from inductor_probe.api.baseline import Recipe, check_same_program, recipe_of, why_not_as_it_is
+from inductor_probe.api.baseline import (
+    DumpFailedError,
+    DumpInterruptedError,
+    Recipe,
+    check_same_program,
+    dumped_to_the_end,
+    recipe_of,
+    why_not_as_it_is,
+)
 from inductor_probe.api.candidate import candidate_of, with_meaning
 from inductor_probe.api.candidates import try_candidates
 from inductor_probe.api.trials import Trials
@@ -28,14 +37,13 @@ from inductor_probe.cli.screen import (
     say_warning,
     warn,
 )
-from inductor_probe.cli.scripts import SETTINGS, VARIABLES
+from inductor_probe.cli.scripts import SETTINGS, SIMULATED, VARIABLES
 from inductor_probe.errors import ExitCode, NotFoundError, ProbeError, StoppedError, near_names
-from inductor_probe.model.bench import BenchSettings, Comparison
+from inductor_probe.model.bench import INPUTS, BenchSettings, Comparison
 from inductor_probe.model.flip import Flip, at_once
 from inductor_probe.model.whatif import Candidate
 from inductor_probe.report.pages.whatif import whatif_sentence
 from inductor_probe.report.units import counted
-from inductor_probe.report.words.runs import how_it_ended
 
 _ONE, _ALL, _MARGIN = "10s", "5m", "1%"
 
@@ -48,6 +56,7 @@ _ONE, _ALL, _MARGIN = "10s", "5m", "1%"
     click.option("--case", "cases", multiple=True, type=CASE, help="A case of the scenario."),
     SETTINGS,
     VARIABLES,
+    SIMULATED,
     flip_options,
     click.option(
         "--or", "others", is_flag=True, callback=alternatives,
@@ -74,6 +83,12 @@ _ONE, _ALL, _MARGIN = "10s", "5m", "1%"
         "--timed-threads", type=click.IntRange(min=1), default=1, metavar="N",
         help="Threads of torch and OpenMP while both are timed.  [1]",
     ),
+    click.option(
+        "--inputs", type=click.Choice(INPUTS), default=INPUTS[0], metavar="KIND",
+        help=f"Both take {', '.join(INPUTS[:-1])} inputs, or the {INPUTS[-1]} ones of A.  [{INPUTS[0]}]",
+    ),
+    shared_option("--size", "sizes"),
+    shared_option("--import", "imports"),
     click.option("--details", is_flag=True, help="Show overheads, roofline, samples, and all changes, too."),
     shared_option("--trust"),
     shared_option("--out"),
@@ -86,6 +101,7 @@ def whatif(
     cases: tuple[str, ...],
     knobs: dict[str, str],
     env: dict[str, str],
+    target: str | None,
     flips: tuple[Flip, ...],
     others: tuple[dict[str, Any], ...],
     try_all: bool,
@@ -94,6 +110,9 @@ def whatif(
     budget: float | None,
     margin: float,
     timed_threads: int,
+    inputs: str,
+    sizes: tuple[tuple[str, int], ...],
+    imports: tuple[str, ...],
     details: bool,
     trust: bool,
     out: Path | None,
@@ -112,9 +131,12 @@ def whatif(
     """
     named = [_candidate(knobs, env, flips), *(_candidate(**other) for other in others)]
     given = [candidate for candidate in named if candidate.words]
-    settings = BenchSettings(budget=budget or seconds(_ONE), margin=margin, threads=timed_threads)
+    settings = BenchSettings(
+        budget=budget or seconds(_ONE), margin=margin, threads=timed_threads,
+        inputs=inputs, sizes=sizes, imports=imports,
+    )  # fmt: skip
     if runs:
-        if words or cases or given or try_all:
+        if words or cases or given or try_all or target:
             raise ProbeError("--runs A B compares two runs as they are: give neither a script nor settings")
         a, b = (ip.open_run(name) for name in runs)
         return _one(
@@ -127,8 +149,10 @@ def whatif(
             "nothing is to be different: give a setting",
             f"for example probe whatif {words[0]} --set inductor.cpp.simdlen=256, or --try-all",
         )
-    recipe, a = _baseline(words, cases, out)
-    given = [with_meaning(candidate, a.graphs) for candidate in given]
+    recipe, known = _baseline(words, cases, target, out, save_inputs=inputs == "real")
+    recipe.check(given)  # before A is dumped for nothing
+    a = known or _dumped("A", recipe, Candidate())
+    given = _with_meaning(given, a, dumped=known is None)
     if len(given) == 1 and not try_all:
         b = _dumped("B", recipe, given[0], a)
         changed = check_same_program(a, b, given[0], lambda: _dumped("A once more", recipe, Candidate()))
@@ -161,10 +185,8 @@ def whatif(
             budget=(budget or seconds(_ALL)) if try_all else None,
         )  # fmt: skip
     goes_on = f"probe whatif {relative(a.path)}{_options(given)} --try-all" if try_all else None
-    if goes_on and margin != percent(_MARGIN):  # what was timed otherwise is timed anew
-        goes_on += f" --margin {margin}"
-    if goes_on and timed_threads > 1:
-        goes_on += f" --timed-threads {timed_threads}"
+    if goes_on:
+        goes_on += _timed_as(settings)
     return _give_trials(trials, output_format, fail_if_faster, details=details, goes_on=goes_on)
 
 
@@ -177,11 +199,36 @@ def _candidate(knobs: dict[str, str], env: dict[str, str], flips: tuple[Flip, ..
     return replace(candidate_of({"set": knobs, "env": env}), flips=at_once(flips))
 
 
-def _baseline(words: Sequence[str], cases: tuple[str, ...], out: Path | None) -> tuple[Recipe, ip.Run]:
-    """Return how A is made, and A: dumped now, or the run that is named where it is as a new one would be."""
+def _with_meaning(candidates: Sequence[Candidate], a: ip.Run, *, dumped: bool) -> list[Candidate]:
+    """Return candidates whose flips mean something in A, which was `dumped` for this or is known."""
+    try:
+        return [with_meaning(candidate, a.graphs) for candidate in candidates]
+    except ProbeError as error:
+        if dumped:
+            beside = f"A is there: probe whatif {relative(a.path)} goes on from it"
+            error.hint = f"{error.hint}; {beside}" if error.hint else beside
+        raise
+
+
+def _timed_as(settings: BenchSettings) -> str:
+    """Return the options that say how both are timed: what was timed otherwise is timed anew."""
+    options = [f" --margin {settings.margin}"] if settings.margin != percent(_MARGIN) else []
+    options += [f" --timed-threads {settings.threads}"] if settings.threads > 1 else []
+    options += [f" --inputs {settings.inputs}"] if settings.inputs != INPUTS[0] else []
+    options += [f" --size {name}={size}" for name, size in settings.sizes]
+    options += [f" --import {shlex.quote(module)}" for module in settings.imports]
+    return "".join(options)
+
+
+def _baseline(
+    words: Sequence[str], cases: tuple[str, ...], target: str | None, out: Path | None, *, save_inputs: bool
+) -> tuple[Recipe, ip.Run | None]:
+    """Return how A is made, and A, if it is a run that is there and is as a new one would be."""
     from inductor_probe.capture import find_script
     from inductor_probe.discovery.discover import labels
+    from inductor_probe.machine.targets import find_gpu_target
 
+    gpu = find_gpu_target(target) if target else None
     try:
         if not (cases or words[1:] or Path(words[0]).exists()) and words[0] in labels(Path.cwd()):
             raise NotFoundError(f"{words[0]} is a run")  # and a script without its .py
@@ -193,19 +240,20 @@ def _baseline(words: Sequence[str], cases: tuple[str, ...], out: Path | None) ->
             if is_like_run := near_names(words[0], labels(Path.cwd())):
                 raise NotFoundError(f"{error.message}, and no run of that name", is_like_run) from None
             raise error from None
-        if cases or words[1:]:
+        if cases or words[1:] or target:
             raise ProbeError(
-                f"{words[0]} is a run: its script, case and arguments are those that it was made with",
+                f"{words[0]} is a run: its script, case, arguments and GPU are those that it was made with",
                 "name the script to choose others",
             ) from None
-        recipe = recipe_of(run, out)
+        recipe = replace(recipe_of(run, out), save_inputs=save_inputs)
         if (why := why_not_as_it_is(run, recipe)) is None:
             say(f"A is {relative(run.path)}")
             return recipe, run
         say_warning(f"{relative(run.path)} is not compared as it is: {why}; it is dumped again")
-    else:
-        recipe = Recipe(script=script, args=tuple(words[1:]), cases=cases, out=out)
-    return recipe, _dumped("A", recipe, Candidate())
+        return recipe, None
+    return Recipe(
+        script=script, args=tuple(words[1:]), cases=cases, target=gpu, save_inputs=save_inputs, out=out
+    ), None
 
 
 def _dumped(side: str, recipe: Recipe, candidate: Candidate, a: ip.Run | None = None) -> ip.Run:
@@ -213,24 +261,19 @@ def _dumped(side: str, recipe: Recipe, candidate: Candidate, a: ip.Run | None = 
     change = str(candidate)
     say(f"dumping {side}: {recipe.script}{f' with {change}' if change else ''}")
     try:
-        run = recipe.dump(ip.Run, candidate)
-    except ProbeError as error:
-        if a is not None:  # an unknown setting costs no second dump of A
-            beside = f"A is there: probe whatif {relative(a.path)} --set ... goes on from it"
-            error.hint = f"{error.hint}; {beside}" if error.hint else beside
-        raise
-    manifest = run.manifest
-    if manifest and manifest.outcome == "interrupted":
+        run = dumped_to_the_end(recipe, ip.Run, candidate)
+    except DumpInterruptedError as interruption:
         goes_on = f"; probe whatif {relative(a.path)} {candidate.command} goes on from A" if a else ""
         raise StoppedError(
-            f"interrupted while {side} was dumped", f"what was compiled is in {relative(run.path)}{goes_on}"
-        )
-    if manifest and manifest.outcome != "ok":
+            f"interrupted while {side} was dumped",
+            f"what was compiled is in {relative(interruption.run.path)}{goes_on}",
+        ) from None
+    except DumpFailedError as error:
         raise ProbeError(
-            f"{side}: {manifest.script} {how_it_ended(manifest)}; its message is above",
+            f"{side}: {recipe.script} {error.how}; its message is above",
             (f"A is whole, in {relative(a.path)}; " if a else "")
-            + f"what {'B' if a else 'it'} had dumped by then is in {relative(run.path)}",
-        )
+            + f"what {side if a else 'it'} had dumped by then is in {relative(error.run.path)}",
+        ) from error
     if not run.graphs:
         raise run.empty()
     say(f"{side} is {relative(run.path)}")

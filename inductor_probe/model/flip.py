@@ -37,9 +37,8 @@ FlipReason: TypeAlias = Literal[
     "no-graph", "compile-failed", "no-subject", "same-subject", "inlined-by-flip", "without-node",
     "extern-kernel", "other-device", "no-reduction", "not-decided", "not-fusable", "same-node",
     "dtype-not-vectorisable", "no-contiguous-loop", "a-view", "not-a-value", "needed-as-buffer",
-    "layout-fixed", "layout-required",
-    "layout-of-another-rank", "reduction-not-split", "too-many-parts", "tile-not-known",
-    "indices-exceed-int32", "little-work",
+    "layout-fixed", "layout-required", "layout-of-another-rank", "reduction-not-split",
+    "welford-parts-in-cpp", "too-many-parts", "tile-not-known", "indices-exceed-int32", "little-work",
 ]  # fmt: skip
 """Why a flip was refused or not met; `operands` of the `FlipResult` go with it.
 
@@ -55,7 +54,8 @@ FlipReason: TypeAlias = Literal[
 - `a-view`, `not-a-value`: it has no value in a loop. `needed-as-buffer`: buffer; `decision` realised it.
 - `layout-fixed`: buffer: of an extern kernel, or within another. `layout-required`: buffer, function: it is
   made in order to have certain strides. `layout-of-another-rank`: dimensions.
-- `reduction-not-split`: type. `too-many-parts`: parts, elements, threshold: a part of fewer elements is no
+- `reduction-not-split`: type. `welford-parts-in-cpp`: parts: its C++ backend combines none of mean and
+  variance in one pass. `too-many-parts`: parts, elements, threshold: a part of fewer elements is no
   reduction. `tile-not-known`: elements. `indices-exceed-int32`: elements.
 - `little-work`: threads, min_chunk_size: torch divides no loop among that many.
 """

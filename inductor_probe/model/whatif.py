@@ -297,7 +297,8 @@ class WhatIfOutput(Output):
 class TrialsIndex:
     """What `WHATIF_NAME` holds.
 
-    `margin` and `threads` are those with which all was timed; None in a file of an earlier probe.
+    `margin` and `threads` are those with which all was timed; None in a file of an earlier probe. `inputs`
+    and `sizes` are the kind of values and the symbolic sizes that it was timed with.
     """
 
     probe: str
@@ -305,3 +306,5 @@ class TrialsIndex:
     trials: tuple[Trial, ...]
     margin: float | None = None
     threads: int | None = None
+    inputs: str = "random"
+    sizes: tuple[tuple[str, int], ...] = ()

@@ -16,19 +16,21 @@ from typing import Any
 from inductor_probe import __version__
 from inductor_probe.errors import UnreadableError
 from inductor_probe.files import LARGEST_JSON, read_text, write_whole
-from inductor_probe.model.bench import CALL, OTHER_CALL, Comparison, Verdict
+from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings, Comparison, Verdict
 from inductor_probe.model.codec import ShapeError, from_json, to_json
 from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Rank, Trial, TrialReason, TrialsIndex
 
 
-def write_trials(run: Path, trials: Sequence[Trial], *, torch: str, margin: float, threads: int) -> None:
-    """Write what is known of the candidates of a run, timed with this margin and number of threads."""
-    index = TrialsIndex(__version__, torch, tuple(trials), margin, threads)
+def write_trials(run: Path, trials: Sequence[Trial], settings: BenchSettings, *, torch: str) -> None:
+    """Write what is known of the candidates of a run, and how they were timed."""
+    index = TrialsIndex(
+        __version__, torch, tuple(trials), settings.margin, settings.threads, settings.inputs, settings.sizes
+    )
     write_whole(run / WHATIF_NAME, json.dumps(to_json(index), indent=1) + "\n")
 
 
-def read_trials(run: Path, *, margin: float, threads: int) -> tuple[Trial, ...]:
-    """Return what is known of a run's candidates; none where it was measured with another margin or threads.
+def read_trials(run: Path, settings: BenchSettings) -> tuple[Trial, ...]:
+    """Return what is known of a run's candidates; none where they were timed otherwise: margin, threads ...
 
     Of a trial whose run was removed since, only what needs none is left: torch refused it.
 
@@ -44,7 +46,8 @@ def read_trials(run: Path, *, margin: float, threads: int) -> tuple[Trial, ...]:
         raise UnreadableError(
             f"{path} cannot be read: {error}", "move it away, and each candidate is tried again"
         ) from error
-    if (index.margin, index.threads) != (margin, threads):
+    timed_as = (settings.margin, settings.threads, settings.inputs, settings.sizes)
+    if (index.margin, index.threads, index.inputs, index.sizes) != timed_as:
         return ()
     return tuple(trial for trial in index.trials if trial.run is None or trial.run.is_dir())
 

@@ -58,6 +58,13 @@ def test_a_flip_of_what_is_not_there_is_refused_before_a_dump() -> None:
         with_meaning(candidate_of({"scalar": "op99"}), ip.open_run(str(TRAINING)).graphs)
 
 
+def test_a_flip_in_a_graph_that_is_not_there_names_those_that_are() -> None:
+    graphs = ip.open_run(str(TRAINING)).graphs
+    with pytest.raises(ip.NotFoundError, match=r"run_\S+ has no graph nope for --scalar nope:op0") as error:
+        with_meaning(candidate_of({"scalar": "nope:op0"}), graphs)
+    assert error.value.hint == f"its graphs are {graphs[0].name}, {graphs[1].name}"
+
+
 def test_a_name_that_several_graphs_have_is_turned_in_each_by_what_it_means_there() -> None:
     """It was looked up in the first graph alone, and in no other was there a node of that FX node."""
     forward, backward = ip.open_run(str(TRAINING)).graphs

@@ -64,7 +64,9 @@ class Known(Recipe):
             assert run.manifest is not None
             assert output is not None
             output.write_text("Traceback:\n  File x\ntorch._inductor.exc.InductorError: no\n\nhint\n")
-            run.debug_dir = replace(run.debug_dir, manifest=replace(run.manifest, outcome="failed"))
+            run.debug_dir = replace(
+                run.debug_dir, manifest=replace(run.manifest, outcome="failed", dump=None)
+            )
             return run
         if candidate not in RUNS:
             raise KeyboardInterrupt
@@ -157,7 +159,7 @@ def test_a_look_that_had_no_time_for_the_whole_call_is_no_end(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a GPU, pairs of kernels took the first second: those candidates were impossible ever after."""
-    timed, looks = candidates.one_graph, []
+    timed, looks = candidates.timed_graph, []
 
     def without_call(*sides: Any, **options: Any) -> Any:
         graph = timed(*sides, **options)
@@ -171,7 +173,7 @@ def test_a_look_that_had_no_time_for_the_whole_call_is_no_end(
         result = replace(graph.result, comparisons=(), warnings=(*graph.result.warnings, left))
         return replace(graph, result=result)
 
-    monkeypatch.setattr(candidates, "one_graph", without_call)
+    monkeypatch.setattr(candidates, "timed_graph", without_call)
     tried(FASTER, timed=False)
     (trial,) = tried(FASTER, budget=60.0).trials
     assert len(looks) > 1
@@ -245,7 +247,7 @@ def test_a_dump_that_was_only_written_down_is_compared_once_and_listed_once(here
     """Of two with the same code, one was listed twice: with its graph, and as not tried in any."""
     run = ip.open_run("plain")
     known = [Dumped(candidate, ip.open_run("vectorised")).trial for candidate in (FASTER, ALSO_FASTER)]
-    write_trials(run.path, known, torch="", margin=0.01, threads=1)
+    write_trials(run.path, known, BenchSettings(), torch="")
     trials = tried(FASTER, ALSO_FASTER, timed=False).trials
     assert [trial.rank for trial in trials] == ["not-tried", "not-tried"]
     assert {trial.candidate for trial in trials} == {FASTER, ALSO_FASTER}

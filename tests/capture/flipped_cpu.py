@@ -72,6 +72,11 @@ def pooled(x: torch.Tensor, y: torch.Tensor) -> Any:
     return torch.nn.functional.max_pool2d(x + y, 3, 1)
 
 
+def spread(x: torch.Tensor) -> Any:
+    """Graph 11: mean and variance in one pass."""
+    return torch.var_mean(x, 1)
+
+
 def floats(*size: int) -> torch.Tensor:
     """Return random numbers."""
     return torch.randn(size)
@@ -98,6 +103,7 @@ PROGRAMS: list[tuple[Any, tuple[torch.Tensor, ...]]] = [
     (total, (eighths(1 << 16),)),
     (chained, (floats(32, 32), floats(32, 32))),
     (pooled, (floats(2, 4, 16, 16), floats(2, 4, 16, 16))),
+    (spread, (floats(8, 4096),)),
 ]
 
 if __name__ == "__main__":

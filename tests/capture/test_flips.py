@@ -48,6 +48,7 @@ REFUSED = {
     "7: vectorise op2": "C++ has no vectors of int16",
     "6: threads op1=4": "4 threads would have fewer than 512 elements each",
     "7: realize permute": "it is a view, which has no value of its own",
+    "11: split var_mean=2": "the C++ backend cannot combine 2 parts of Welford's algorithm",
     "9: fuse op0,op2": "op1 has to run between them: it needs op0, and op2",
     "9: fuse op0,op5": "nodes that are fused already (op2, op3) need one of them, and the other needs those",
     "9: inline buf1": "buf1 calls extern_kernels.mm, which torch does not generate",

@@ -82,6 +82,20 @@ def test_case_on_a_script_without_cases_is_refused_before_it_runs(plain: Path, t
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("cases", "knobs", "says"),
+    [((), {"nope": "1"}, "has no knob 'nope'"), (("slised",), {}, "no case 'slised'")],
+)
+def test_what_a_scenario_refuses_leaves_no_run(
+    cases: tuple[str, ...], knobs: dict[str, str], says: str, tmp_path: Path
+) -> None:
+    """It left one with nothing in it, which was then the latest."""
+    script = Path.cwd() / find_script("check_hflip", Path.cwd())
+    with pytest.raises(ProbeError, match=says):
+        dump(script, cases=cases, knobs=knobs, out=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_unreadable_script_is_said(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="cannot read"):
         script_arguments(tmp_path / "gone.py", [], ["a"], {})

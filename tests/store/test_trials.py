@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.model.bench import CALL, OTHER_CALL, Comparison
+from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings, Comparison
 from inductor_probe.model.flip import Flip, FlipResult
 from inductor_probe.model.timing import Variant
 from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial, TrialReason, Turned
@@ -27,9 +27,9 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         Trial(Y, "gain", "g", call=CALLS, turned=turned, looks=1, same_as=X),
         Trial(X | Y, "impossible", reason=TrialReason("script-failed", "ValueError: a")),
     )
-    write_trials(tmp_path, trials, torch="2.13.0", margin=0.01, threads=1)
-    assert read_trials(tmp_path, margin=0.01, threads=1) == trials
-    assert read_trials(tmp_path, margin=0.02, threads=1) == ()
+    write_trials(tmp_path, trials, BenchSettings(), torch="2.13.0")
+    assert read_trials(tmp_path, BenchSettings()) == trials
+    assert read_trials(tmp_path, BenchSettings(margin=0.02)) == ()
 
 
 KEPT = """
@@ -66,7 +66,7 @@ def test_a_file_that_was_kept_is_read_by_later_probes(tmp_path: Path) -> None:
     met = FlipResult(flip, "g", "not-met", "no-subject", operands=(("subject", "op0"),))
     wrong = Variant("B", correct=False, max_error=1.0, mismatches=3, elements=9)
     turned = Turned(("vectorisation",), "scalar", ("k",))
-    assert read_trials(tmp_path, margin=0.01, threads=1) == (
+    assert read_trials(tmp_path, BenchSettings()) == (
         Trial(Candidate(flips=(flip,)), "undecided", "g", CALLS, turned=turned, looks=1, same_as=X),
         Trial(X, "impossible", reason=TrialReason("not-turned", flips=(met,))),
         Trial(Y, "wrong", "g", looks=1, reason=TrialReason("wrong-values", wrong=(wrong,))),
@@ -80,7 +80,7 @@ def earlier(folder: Path, *trials: dict[str, Any]) -> tuple[Trial, ...]:
             "trials": [{"candidate": {"settings": {"inductor.x": "1"}}, "detail": "", **common, **trial}
                        for trial in trials]}  # fmt: skip
     (folder / WHATIF_NAME).write_text(json.dumps(data))
-    return read_trials(folder, margin=0.01, threads=1)
+    return read_trials(folder, BenchSettings())
 
 
 def test_a_file_with_sentences_is_read_as_one_with_codes(tmp_path: Path) -> None:
@@ -126,6 +126,6 @@ def test_not_faster_is_no_verdict_in_an_earlier_file(tmp_path: Path) -> None:
 def test_what_is_of_neither_form_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / WHATIF_NAME).write_text(text)
     with pytest.raises(UnreadableError, match=r"probe_whatif\.json cannot be read") as error:
-        read_trials(tmp_path, margin=0.01, threads=1)
+        read_trials(tmp_path, BenchSettings())
     assert error.value.hint == "move it away, and each candidate is tried again"
     assert (tmp_path / WHATIF_NAME).read_text() == text

@@ -11,6 +11,7 @@ import sys
 _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - each start of a Python runs this
 _PROGRAMS = {
     "/inductor_probe/assembly/triton_child.py": "ask",
+    "/inductor_probe/capture/refusals.py": "ask",
     "/inductor_probe/capture/supervisor.py": "dump",
     "/inductor_probe/harness/server.py": "bench",
     "/inductor_probe/machine/torch_child.py": "ask",

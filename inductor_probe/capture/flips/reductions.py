@@ -3,7 +3,10 @@
 A Triton kernel has a hint of its own, made of those of its reductions: that is turned, too, for a kernel that
 holds the subject. Both are the answer of that function about what is lowered then. A subject is the buffer of
 the reduction, or its FX node. Reductions that return positions (`argmax`) are not split, as torch has no way
-to join the parts.
+to join the parts; nor are those of Welford's algorithm in C++, which torch never splits:
+`CppVecKernel.reduction` asserts that it gets one value, and a part has three; without vectors,
+`welford_combine` of `cpp_prefix.h` takes a part for empty whose `index` is 0, as it is of each that is made
+of `{mean, m2, weight}`.
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import Outcome
 
 _INDEX_TYPES = ("argm", "scan", "dot", "welford_combine")
+_WELFORD = "welford"
 _TYPE = 6
-"""Position of the type of reduction among the arguments of `num_splits`."""
+"""Position of the type of reduction among the arguments of `num_splits`; the first one is the device."""
 
 
 class _Reductions:
@@ -52,13 +56,15 @@ class _Reductions:
             node = graph.current_node
             kind = str(args[_TYPE] if len(args) > _TYPE else kwargs.get("reduction_type"))
             elements = args[_TYPE + 1] if len(args) > _TYPE + 1 else kwargs.get("reduction_numel")
+            device = (args[0] if args else kwargs["device"]).type
             for turn in turns:
                 if node is not None and turn.means(node, *next_names(graph)):
                     turn.value = turn.value or (node.name if turn.flip.subjects else None)
                     if turn.flip.kind == "reduction-hint":
                         answer = self._hint(turn, place, answer, node.name)
                     else:
-                        answer = self._split(turn, place, answer, node.name, (kind, hint_of(elements, 0)))
+                        reduction = kind, hint_of(elements, 0), device
+                        answer = self._split(turn, place, answer, node.name, reduction)
             return answer
 
         return count_or_turn
@@ -73,11 +79,14 @@ class _Reductions:
         self._turns.log.turn("reduction", (node,), frozenset((wanted,)), turn.flip)
         return type(hint)[wanted], parts
 
-    def _split(self, turn: Turn, place: Any, answer: Any, node: str, reduction: tuple[str, int]) -> Any:
-        (hint, parts), (kind, elements) = answer, reduction
+    def _split(self, turn: Turn, place: Any, answer: Any, node: str, reduction: tuple[str, int, str]) -> Any:
+        (hint, parts), (kind, elements, device) = answer, reduction
         number = int(turn.flip.value or 1)
         if kind.startswith(_INDEX_TYPES):
             turn.refuse("reduction-not-split", type=kind)
+            return answer
+        if kind.startswith(_WELFORD) and device == "cpu" and number > 1:
+            turn.refuse("welford-parts-in-cpp", parts=number)
             return answer
         # Reduction.create makes no reduction of so few, and says that a part of a reduction is one.
         least = max(2, int(sys.modules["torch._inductor.config"].unroll_reductions_threshold))

@@ -32,6 +32,9 @@ REASONS: Mapping[FlipReason, str] = {
     "layout-required": "{buffer} is made to have the strides that {function} asks for",
     "layout-of-another-rank": "channels_last is an order of 4 or 5 dimensions, and it has {dimensions}",
     "reduction-not-split": "torch cannot join the parts of a reduction of type {type}",
+    "welford-parts-in-cpp": "the C++ backend cannot combine {parts} parts of Welford's algorithm: vectors "
+    "reduce one value at a time (CppVecKernel.reduction), and welford_combine in cpp_prefix.h takes such a "
+    "part for empty, so that the result would be wrong",
     "too-many-parts": "{elements:,} elements in {parts:,} parts are fewer than {threshold} each, and torch "
     "computes so few without a reduction",
     "tile-not-known": "no tile is known to hold {elements} elements",
