@@ -16,7 +16,7 @@ from inductor_probe.analysis.names import resolve
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision, DecisionKind
-from inductor_probe.model.flip import Flip, FlipKind
+from inductor_probe.model.flip import CHANNELS_LAST_RANKS, Flip, FlipKind
 
 _BY_COST: Mapping[FlipKind, frozenset[str]] = {
     "vectorise": frozenset(("non-contiguous-accesses", "short-inner-range")),
@@ -31,7 +31,6 @@ _BY_COST: Mapping[FlipKind, frozenset[str]] = {
 """Causes that weigh cost alone."""
 _IF_SIZES_AGREE = frozenset(("accesses-differ", "loop-order-differs"))
 """Of pairs of the same loops: that they share no access is a matter of cost, too."""
-_IMAGES = (4, 5)
 
 
 def flips_of(graph: CompiledGraph) -> tuple[Flip, ...]:
@@ -164,7 +163,7 @@ def _of_layout(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
     size = decision.operand("size")
     if decision.subject_type != "buffer" or decision.cause not in _BY_COST["layout"]:
         return
-    if isinstance(size, tuple) and len(size) in _IMAGES and decision.outcome != "channels-last":
+    if isinstance(size, tuple) and len(size) in CHANNELS_LAST_RANKS and decision.outcome != "channels-last":
         yield Flip("layout", decision.subjects[0], "channels_last")
     if decision.outcome != "contiguous":
         yield Flip("layout", decision.subjects[0], "contiguous")

@@ -215,7 +215,7 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         RunFailedError, NotFoundError: no other process would do better.
     """
     number, process, checks = len(state.processes), dict[str, Any](), list[Event]()
-    of = f"measuring {number + 1}: "
+    prefix = f"measuring {number + 1}: "
     options = {
         "kernel": settings.kernel,
         "budget": share,
@@ -242,9 +242,8 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
                 progress(" ".join(["checking", *event["names"]]))
             case "phase":
                 subject = " and ".join(event["names"])
-                progress(
-                    of + (subject if event["phase"] == "timing" else f"{event['phase']} {subject}".strip())
-                )
+                phase = "" if event["phase"] == "timing" else event["phase"]
+                progress(prefix + f"{phase} {subject}".strip())
             case "check":
                 checks.append(event["variant"])
             case "checked":

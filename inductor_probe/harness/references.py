@@ -261,8 +261,8 @@ def prepare(bench: Bench, seed: int, pattern: int) -> tuple[Round, Check]:
 def judge(name: str, rounds: Sequence[Round]) -> Check:
     """Check a variant in every round; return the first failure, or the last pass."""
     check = Check(name)
-    for each in rounds:
-        check = each.judge(name)
+    for prepared in rounds:
+        check = prepared.judge(name)
         if not check.correct:
             break
     return check
@@ -282,7 +282,7 @@ def check_all(
     """
     watch("call", None)
     rounds = [prepare(bench, seed + number, pattern)[0] for number, pattern in enumerate(POISON)]
-    pristine = next((each.check for each in rounds if not each.check.correct), rounds[-1].check)
+    pristine = next((prepared.check for prepared in rounds if not prepared.check.correct), rounds[-1].check)
     watch("call", pristine)
     checks, same, excluded = dict[str, VariantCheck](), unedited(bench), excluded or {}
     together = _check_together(bench, rounds, [name for name in same if name not in excluded], watch)

@@ -88,6 +88,8 @@ _FORMS: Mapping[FlipKind, _Form] = {
 _OPPOSITES: Mapping[FlipKind, FlipKind] = {
     "scalar": "vectorise", "no-fuse": "fuse", "inline": "realize", "looped": "persistent",
 }  # fmt: skip
+CHANNELS_LAST_RANKS = (4, 5)
+"""Numbers of dimensions that have a channels-last order: images and volumes, with a batch."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _NODES = re.compile(r"op\d+(_op\d+)+")
 

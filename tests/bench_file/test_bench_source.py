@@ -12,9 +12,7 @@ from inductor_probe.bench_file.source import bench_source, core
 from inductor_probe.errors import UnreadableError
 from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ORDERS
 from inductor_probe.model.manifest import InputFact
-from tests.conftest import DUMPS, REPOSITORY, python_graph_dirs
-
-CORPUS = REPOSITORY.parent / "shared" / "corpus"
+from tests.conftest import CORPUS, DUMPS, REPOSITORY, python_graph_dirs
 
 
 def made(folder: Path, facts: tuple[InputFact, ...] = ()) -> str:

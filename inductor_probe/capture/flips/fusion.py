@@ -30,7 +30,6 @@ _PAIR = 2
 class _Fusion:
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
-        self._is_forced = False
 
     def around_question(self, can_fuse: Callable[..., Any]) -> Callable[..., Any]:
         """Return `can_fuse` with its answer turned."""
@@ -63,16 +62,16 @@ class _Fusion:
         return ask_or_turn
 
     def _forced(self, can_fuse: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        self._is_forced = True
+        self._turns.is_forcing = True
         try:
             with sys.modules["torch._inductor.config"].patch(_LIMIT):
                 return can_fuse(*args, **kwargs)
         finally:
-            self._is_forced = False
+            self._turns.is_forcing = False
 
     def around_heuristic(self, ask: Callable[..., Any]) -> Callable[..., Any]:
         """Return what only looks at speed so that it says yes to a pair that is to be fused."""
-        return lambda *args, **kwargs: True if self._is_forced else ask(*args, **kwargs)
+        return lambda *args, **kwargs: True if self._turns.is_forcing else ask(*args, **kwargs)
 
     def around_candidates(self, get_possible: Callable[..., Any]) -> Callable[..., Any]:
         """Return `get_possible_fusions` so that pairs that are to be fused are tried, and first."""
@@ -148,23 +147,16 @@ def _cause(turn: Turn, decisions: Sequence[Decision]) -> Decision | None:
 
 
 def _hook_scheduler(scheduler: Any, turns: Turns) -> None:
-    fusion = _fusion(turns)
+    fusion = _Fusion(turns)
     wrap(scheduler, "Scheduler.can_fuse", fusion.around_question)
     wrap(scheduler, "Scheduler.get_possible_fusions", fusion.around_candidates)
     wrap(scheduler, "Scheduler.fuse_nodes", fusion.around_fusion)
 
 
 def _hook_choices(choices: Any, turns: Turns) -> None:
+    fusion = _Fusion(turns)
     for name in _HEURISTICS:
-        wrap(choices, f"InductorChoices.{name}", _fusion(turns).around_heuristic)
-
-
-_KNOWN: dict[int, _Fusion] = {}
-
-
-def _fusion(turns: Turns) -> _Fusion:
-    """Return the one of a dump: both modules that it hooks share it."""
-    return _KNOWN.setdefault(id(turns), _Fusion(turns))
+        wrap(choices, f"InductorChoices.{name}", fusion.around_heuristic)
 
 
 HOOKS = {"torch._inductor.scheduler": _hook_scheduler, "torch._inductor.choices": _hook_choices}

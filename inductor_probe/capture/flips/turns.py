@@ -130,10 +130,14 @@ class Turns:
 
     Args:
         flips: what was asked for. events: where what became of them is written. log: of the recorders.
+
+    Attributes:
+        is_forcing: a pair that is to be fused is asked about just now, without heuristics: `fusion.py`.
     """
 
     def __init__(self, flips: Sequence[Flip], events: EventLog, log: DecisionLog) -> None:
         self.log = log
+        self.is_forcing = False
         self._flips = tuple(flips)
         self._events = events
         self._graphs: dict[str, _Graph] = {}  # by folder

@@ -22,13 +22,12 @@ from inductor_probe.capture.recorders.decision_log import named, place_of
 from inductor_probe.capture.recorders.extern_kernels import kernel_name
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import Decision, Outcome
+from inductor_probe.model.flip import CHANNELS_LAST_RANKS
 
 _REALISED: frozenset[Outcome] = frozenset(("realised", "inlined"))
 _LAYOUTS: frozenset[Outcome] = frozenset(("contiguous", "channels-last", "permuted", "padded"))
 _WITH_STRIDES = ("copy_input", "realize_into")
 """Functions that realise a value so that it lies as somebody needs it."""
-_IMAGES = (4, 5)
-"""Dimensions of what has a channels-last order."""
 
 
 def _hook_realize(graph: Any, turns: Turns) -> None:
@@ -170,7 +169,7 @@ def _hook_layout_ir(ir: Any, turns: Turns) -> None:
 def _lay(turns: Turns, turn: Turn, place: Any, ir: Any, buffer: Any) -> None:
     dimensions = len(buffer.get_size())
     wants: Outcome = "channels-last" if turn.flip.value == "channels_last" else "contiguous"
-    if wants == "channels-last" and dimensions not in _IMAGES:
+    if wants == "channels-last" and dimensions not in CHANNELS_LAST_RANKS:
         turn.refuse("layout-of-another-rank", dimensions=dimensions)
     elif not isinstance(buffer.layout, ir.FlexibleLayout):
         turn.refuse("layout-fixed", buffer=buffer.name)
