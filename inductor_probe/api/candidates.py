@@ -377,7 +377,8 @@ class _Tries:
             assert refused.not_timed is not None  # noqa: S101 - why it is refused
             if refused.not_timed != "same-code":  # else it counts where all graphs are
                 reason = TrialReason(refused.not_timed, message=refused.message, subjects=refused.subjects)
-                self.results.keep(pair.trial("impossible", reason))
+                rank: Rank = "not-tried" if refused.not_timed == "no-gpu" else "impossible"
+                self.results.keep(pair.trial(rank, reason))
             return refused
         digest = str(pair.run.path) if self.same_code_only else _digest(pair.b)
         if (first := self.results.first_with(digest, pair.trial("undecided"))) is not None:

@@ -269,7 +269,7 @@ def why_not_timed(a: GraphOnDisk, b: GraphOnDisk, diff: GraphDiff) -> GraphWhatI
         names = [name for name, _ in constants[0].items() ^ constants[1].items()]
         return GraphWhatIf(diff, not_timed="constants-differ", subjects=tuple(sorted(set(names))))
     if why := why_not_launched(a) or why_not_launched(b):
-        return GraphWhatIf(diff, not_timed="not-run", message=why)
+        return GraphWhatIf(diff, not_timed="no-gpu", message=why)
     return None
 
 

@@ -20,11 +20,11 @@ WHATIF_NAME = "probe_whatif.json"
 """In the folder of a run: the candidates that were tried against it, written after each."""
 
 NotTimed: TypeAlias = Literal[
-    "same-code", "same-as", "no-code", "inputs-differ", "constants-differ", "not-run"
+    "same-code", "same-as", "no-code", "inputs-differ", "constants-differ", "not-run", "no-gpu"
 ]  # fmt: skip
 """Why two graphs are not timed: names and spelling aside their code is the same; that of B is the code of
 another candidate, which was timed; one has none; one could not take the inputs of the other; their constants
-are not the same; or the code of both could not be run."""
+are not the same; the code of both could not be run; or this machine has no GPU to launch their kernels on."""
 
 TrialCode: TypeAlias = Literal[
     "refused", "script-failed", "nothing-compiled", "no-partner", NotTimed, "not-turned", "wrong-values",
@@ -47,7 +47,8 @@ Rank: TypeAlias = Literal["gain", "no-change", "loss", "undecided", "wrong", "im
 - `gain`: right, and faster by more than the margin, in an interval that holds for all candidates at once.
 - `no-change`: the same code, the same time (the verdict of the whole call is SAME), or shown not to be faster
   (any other verdict). `loss`: slower.
-- `undecided`: looked at for too short a time. `not-tried`: not looked at; with a `run` it was compiled.
+- `undecided`: looked at for too short a time. `not-tried`: not looked at; with a `run` it was compiled, and
+  with the reason `no-gpu` a call on a machine with a GPU times it.
 - `wrong`: it computes something else.
 - `impossible`: torch or the compiler failed, or the graphs cannot be run against each other.
 """
@@ -211,8 +212,8 @@ class TrialReason:
     """Why a candidate has its rank.
 
     Attributes:
-        message: of `refused` and `not-run` why; of `script-failed` the exception, in the words of Python or
-            torch, empty where the script printed nothing; of `reported` all that is known.
+        message: of `refused`, `not-run` and `no-gpu` why; of `script-failed` the exception, in the words of
+            Python or torch, empty where the script printed nothing; of `reported` all that is known.
         subjects: inputs or constants that differ. flips: what became of those that were not turned.
         wrong: versions of the code with the very same wrong outputs; `A` and `B` are the whole calls.
     """

@@ -255,6 +255,20 @@ def test_a_dump_that_was_only_written_down_is_compared_once_and_listed_once(here
 
 
 @pytest.mark.compiles
+def test_what_was_compiled_without_a_gpu_is_timed_where_there_is_one(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was called impossible, which no later call tries again."""
+    monkeypatch.setattr("inductor_probe.api.whatif.why_not_launched", lambda graph: "there is no GPU here")
+    (compiled,) = tried(FASTER, timed=False).trials
+    assert (compiled.rank, compiled.reason) == ("not-tried", TrialReason("no-gpu", "there is no GPU here"))
+    assert trial_words(compiled, 0.01) == "compiled, and not timed yet: there is no GPU here"
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    (timed,) = tried(FASTER).trials
+    assert (timed.rank, timed.reason) == ("gain", None)
+
+
 def test_of_two_with_the_same_code_one_is_the_first_in_whatever_order_they_are_tried(here: Path) -> None:
     """Else each is the same as the other, and no gain is tried with others at once."""
     for order in ((FASTER, ALSO_FASTER), (ALSO_FASTER, FASTER)):

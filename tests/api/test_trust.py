@@ -87,6 +87,6 @@ def test_what_changed_is_shown_where_no_gpu_can_time_it(tmp_path: Path) -> None:
     for side in (a, b):
         side.debug_dir = replace(side.debug_dir, manifest=replace(CLAIMS, gpu=gpu))
     graph = ip.whatif(a, b).graphs[0]
-    assert graph.not_timed == "not-run"
+    assert graph.not_timed == "no-gpu"
     assert graph.message.endswith("a simulated NVIDIA H200, and this machine has no GPU to run it on")
     assert "reduction_hint" in {fact.name for match in graph.diff.kernels for fact in match.facts}

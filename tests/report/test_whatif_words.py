@@ -146,6 +146,10 @@ def test_all_candidates_in_one_line() -> None:
     assert trials_sentence([trial("not-tried"), trial("undecided", 0.99, "UNDECIDED")], 0.01, 1) == (
         "No gain shown yet in 2 candidates (1 undecided and 1 not tried): a longer --budget decides more."
     )
+    without_gpu = replace(trial("not-tried"), reason=TrialReason("no-gpu", "there is no GPU here"))
+    assert trials_sentence([without_gpu], 0.01, 1) == (
+        "No gain shown yet in 1 candidate (1 not tried): what is not tried needs a GPU."
+    )
     assert trials_sentence(
         [trial("gain", 0.9), trial("gain", 0.5), trial("loss", 2.0, "SLOWER")], 0.01, 1
     ) == ("Best of 3 candidates: x=0.5: 2.0x faster (2.0 to 2.0), same result (1 loss).")

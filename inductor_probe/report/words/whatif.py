@@ -60,6 +60,7 @@ _NOT_TIMED: Mapping[NotTimed, str] = {
     "inputs-differ": "B cannot take the inputs of A: {subjects} differ",
     "constants-differ": "the graphs hold other constants: {subjects}",
     "not-run": "{message}",
+    "no-gpu": "{message}",
 }
 _REASONS: Mapping[TrialCode, str] = {
     "refused": "{message}",
@@ -68,6 +69,7 @@ _REASONS: Mapping[TrialCode, str] = {
     "no-partner": "no graph of it computes what one of A does",
     "same-code": _SAME_CODE,
     "not-run": "{message}",
+    "no-gpu": "{message}",
     "call-not-timed": "the whole call could not be timed",
     "reported": "{message}",
 }
@@ -265,8 +267,11 @@ def trials_sentence(trials: Sequence[Trial], margin: float, threads: int) -> str
     ]
     rest = f" ({joined(counts)})" if counts else ""
     number = counted(len({trial.candidate for trial in trials}), "candidate")  # each may have several graphs
-    if not gains and any(trial.rank in ("undecided", "not-tried") for trial in trials):
-        return f"No gain shown yet in {number}{rest}: a longer --budget decides more."
+    unknown = [trial for trial in trials if trial.rank in ("undecided", "not-tried")]
+    if not gains and unknown:
+        without_gpu = all(trial.reason and trial.reason.code == "no-gpu" for trial in unknown)
+        more = "what is not tried needs a GPU" if without_gpu else "a longer --budget decides more"
+        return f"No gain shown yet in {number}{rest}: {more}."
     if not gains:
         return f"No gain in {number}{rest}."
     best = min(gains, key=lambda trial: trial.ratio or 1.0)
