@@ -14,6 +14,9 @@ the first one ended. `pairs` compiles the cases that a patch turns as torch is a
 `measure`, which checks each pair of graphs that was kept against float64, times both in turns as `probe
 whatif --runs A B` does, and keeps a row for each graph: gains and losses. `diff` prints a patch.
 
+With `--target h100` `sweep` and `pairs` compile the cases for that GPU, which is simulated, with patches of
+what is decided about Triton's kernels; `measure` takes the same option on a machine that has one.
+
 Operators run on small inputs: their times are those of small kernels, and say in which direction a patch goes
 rather than how far.
 """
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -38,6 +42,7 @@ from typing import Any
 import findings_figures
 import torch_patches
 from recorders import Worker
+from sweep_worker import TARGET
 
 import inductor_probe as ip
 from inductor_probe.errors import ProbeError
@@ -47,7 +52,14 @@ from inductor_probe.model.bench import BenchSettings
 AS_IS = "as_is"
 GROUPS = {"networks": "findings_networks::", "scenarios": "check_", "operators": ""}
 """Groups of cases, by how their names begin."""
-ASKED = ("TilingSelect.select_tiling", "CppKernel.decide_parallel_depth")
+ASKED = {
+    "cpu": {
+        "vectors": "TilingSelect.select_tiling",
+        "threads": "CppKernel.decide_parallel_depth",
+    },
+    "cuda": {"persistent reductions": "InductorChoices.should_use_persistent_reduction"},
+}
+"""For each device the decisions that are counted, with the functions of torch that take them."""
 SWEEP_FILE = "sweep.jsonl"
 """What became of each case, a line each: a sweep that was stopped goes on from there."""
 CASE_FILE, ROWS_FILE = "case.txt", "rows.json"
@@ -56,6 +68,8 @@ OF_NETWORK = 8
 """How many times the budget a network has: a call of ResNet-50 takes as long as a thousand of an operator."""
 CAPABILITY = "avx512"
 """For which vectors code is compiled where ATEN_CPU_CAPABILITY says nothing else."""
+ON_GPU = "cuda"
+"""In the place of vectors, of what is compiled for a GPU."""
 
 
 class Asked:
@@ -117,7 +131,9 @@ def sweep(out: Path, patches: list[str], names: list[str], operators: int, jobs:
         command = (
             f"python benchmarks/findings.py sweep --operators {operators} --patch {' --patch '.join(patches)}"
         )
-        findings_figures.keep("sweep", [], lines=lines, command=command)
+        if target := os.environ.get(TARGET):
+            command += f" --target {target}"
+        findings_figures.keep("sweep_cuda" if target else "sweep", [], lines=lines, command=command)
 
 
 def read_rows(file: Path) -> list[dict[str, Any]]:
@@ -129,15 +145,17 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
 
 def summary(rows: list[dict[str, Any]], patches: list[str]) -> Iterator[str]:
     """Yield in words what a sweep compiled, and which decisions a patch turns."""
-    yield "| | cases | graphs | cases without a graph | decisions on vectors | decisions on threads |"
-    yield "|---|--:|--:|--:|--:|--:|"
+    asked_of = ASKED["cuda" if os.environ.get(TARGET) else "cpu"]
+    columns = "".join(f" decisions on {name} |" for name in asked_of)
+    yield f"| | cases | graphs | cases without a graph |{columns}"
+    yield f"|---|--:|--:|--:|{'--:|' * len(asked_of)}"
     left = rows
     for group, start in GROUPS.items():
         of_group = [row for row in left if row["case"].startswith(start)]
         left = [row for row in left if row not in of_group]
         graphs = sum(row["graphs"] for row in of_group)
         without = sum(not row["graphs"] for row in of_group)
-        asked = (sum(row["calls"].get(place, 0) for row in of_group) for place in ASKED)
+        asked = (sum(row["calls"].get(place, 0) for row in of_group) for place in asked_of.values())
         yield f"| {group} | {len(of_group)} | {graphs} | {without} | {' | '.join(map(str, asked))} |"
     turned: dict[str, list[str]] = {}
     for row in rows:
@@ -153,7 +171,7 @@ def summary(rows: list[dict[str, Any]], patches: list[str]) -> Iterator[str]:
 
 def pairs(out: Path, patches: list[str], names: list[str]) -> None:
     """Compile each case that a patch turns as torch is and with the patch; keep both where code differs."""
-    capability = os.environ.get("ATEN_CPU_CAPABILITY", CAPABILITY)
+    capability = capability_here()
     wanted = [
         (row["case"], patch)
         for row in read_rows(out / SWEEP_FILE)
@@ -182,6 +200,11 @@ def pairs(out: Path, patches: list[str], names: list[str]) -> None:
         as_is.end()
 
 
+def capability_here() -> str:
+    """Return for which vectors code is compiled, or that it is for a GPU."""
+    return ON_GPU if os.environ.get(TARGET) else os.environ.get("ATEN_CPU_CAPABILITY", CAPABILITY)
+
+
 def keep(as_is: Path, patched: Path, place: Path, case: str) -> None:
     """Keep the dumps of a case as torch is, and with a patch."""
     shutil.rmtree(place, ignore_errors=True)
@@ -191,33 +214,51 @@ def keep(as_is: Path, patched: Path, place: Path, case: str) -> None:
     (place / CASE_FILE).write_text(case, encoding="utf-8")
 
 
-def measure(out: Path, settings: BenchSettings, patches: list[str], *, again: bool) -> None:
+def measure(out: Path, settings: BenchSettings, patches: list[str], jobs: int, *, again: bool) -> None:
     """Check and time each pair of dumps; keep and print a row for each graph whose code differs.
 
     Args:
+        jobs: cases of a GPU at once: they are loaded and checked beside others, and take turns at timing.
         again: measure those, too, that an earlier start has measured.
     """
-    capability = os.environ.get("ATEN_CPU_CAPABILITY", CAPABILITY)
+    capability = capability_here()
     for patch in patches:
         rows: list[dict[str, Any]] = []
-        for place in sorted((out / capability / patch).glob(f"*/{CASE_FILE}")):
-            found = place.with_name(ROWS_FILE)
-            if again or not found.exists():
-                write_whole(found, json.dumps(list(measured(place.parent, settings))))
-            rows += json.loads(found.read_text(encoding="utf-8"))
+        places = [file.parent for file in sorted((out / capability / patch).glob(f"*/{CASE_FILE}"))]
+        if jobs == 1:
+            for place in places:
+                measure_case(place, settings, again=again)
+        else:
+            with findings_figures.workers(jobs) as pool:
+                in_turns = dataclasses.replace(settings, turns=out / "turns")
+                list(pool.map(functools.partial(measure_case, settings=in_turns, again=again), places))
+        for place in places:
+            rows += json.loads((place / ROWS_FILE).read_text(encoding="utf-8"))
         rows.sort(key=lambda row: -row["call"]["speed"] if row.get("call") else 0)
         name = (
             f"sweep.{patch}"
-            if capability == CAPABILITY or patch == "short_ranges"
+            if capability in (CAPABILITY, ON_GPU) or patch == "short_ranges"
             else f"sweep.{patch}_{capability}"
         )
         command = f"python benchmarks/findings.py measure --patch {patch}"
-        command = f"ATEN_CPU_CAPABILITY={capability} {command}" if capability != CAPABILITY else command
         command += f" --threads {settings.threads}" if settings.threads != 1 else ""
-        how = {"command": command, "capability": capability, "threads": settings.threads}
+        how = {"capability": capability, "threads": settings.threads}
+        if capability == ON_GPU:
+            command += f" --target {os.environ[TARGET]}"
+            how |= findings_figures.gpu()
+        elif capability != CAPABILITY:
+            command = f"ATEN_CPU_CAPABILITY={capability} {command}"
+        how["command"] = command
         findings_figures.keep(name, rows, **how)
         print(f"\n{patch}: {torch_patches.PATCHES[patch].what}\n")
         print(*findings_figures.shown(name, findings_figures.read()[name]), sep="\n", flush=True)
+
+
+def measure_case(place: Path, settings: BenchSettings, *, again: bool) -> None:
+    """Keep a row for each graph of a case, where that was not done or is to be done `again`."""
+    rows = place / ROWS_FILE
+    if again or not rows.exists():
+        write_whole(rows, json.dumps(list(measured(place, settings))))
 
 
 def measured(place: Path, settings: BenchSettings) -> Iterator[dict[str, Any]]:
@@ -252,12 +293,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--operators", type=int, default=200)
     parser.add_argument("--only", action="append", help="cases with this text in their names")
+    parser.add_argument("--target", metavar="GPU", help="compile for this GPU, simulated")
     parser.add_argument("--budget", type=float, default=2.0, help="seconds of timing for each graph")
     parser.add_argument("--threads", type=int, default=1, help="of torch and OpenMP, for measure")
     parser.add_argument("--again", action="store_true", help="measure what was measured, too")
-    parser.add_argument("--jobs", type=int, default=2, help="processes of a sweep")
+    parser.add_argument("--jobs", type=int, default=2, help="processes of a sweep, or of a GPU's measuring")
     options = parser.parse_args()
-    proposed = (name for name, patch in torch_patches.PATCHES.items() if patch.proposed)
+    device = "cuda" if options.target else "cpu"
+    proposed = (
+        name for name, patch in torch_patches.PATCHES.items() if patch.proposed and patch.device == device
+    )
     patches = options.patch or options.names or sorted(proposed)
     if options.what == "diff":
         print("".join(torch_patches.as_diff(torch_patches.PATCHES[name]) for name in patches))
@@ -265,13 +310,19 @@ def main() -> None:
     if options.out is None:
         parser.error("--out is needed: a folder for the dumps that differ")
     out = options.out.resolve()
+    if options.target:
+        os.environ[TARGET] = options.target
     if options.what == "sweep":
         sweep(out, patches, options.only or [], options.operators, options.jobs)
     elif options.what == "pairs":
         pairs(out, patches, options.only or [])
     else:
         measure(
-            out, BenchSettings(budget=options.budget, threads=options.threads), patches, again=options.again
+            out,
+            BenchSettings(budget=options.budget, threads=options.threads),
+            patches,
+            options.jobs if options.target else 1,
+            again=options.again,
         )
 
 

@@ -7,7 +7,7 @@ torch were called, and how often a patch returned something else, by patch and b
 that code can differ only where a decision does: a compile answers for all patches, for AVX2 and AVX-512,
 and for any number of threads. A function that rewrites a graph cannot be asked twice: of those each call
 counts. `findings.py sweep` then compiles with the patch what it turns, and compares
-the code.
+the code. With SWEEP_TARGET (`h100`) cases are those for a GPU, which is simulated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import findings_networks
 import recorders_worker
 import sweep_op_db
 import sweep_worker
@@ -103,7 +102,12 @@ class Asked:
                 self.turned[patch] += form(*args, **kwargs) != before
 
 
-def compile_case(name: str, folder: Path) -> tuple[int, str | None]:
+def networks() -> Any:
+    """Return the module of networks, which imports torch: a GPU is simulated from then on."""
+    return importlib.import_module("findings_networks")
+
+
+def compile_case(name: str, folder: Path, device: str) -> tuple[int, str | None]:
     """Compile a case cold; return for how many graphs code was generated, and why there was none."""
     from torch._inductor.graph import GraphLowering
 
@@ -118,11 +122,11 @@ def compile_case(name: str, folder: Path) -> tuple[int, str | None]:
     if "::" in name:
         cases = recorders_worker.Scenarios()
     if name.startswith(NETWORKS):
-        cases, name = findings_networks, name.removeprefix(NETWORKS)
+        cases, name = networks(), name.removeprefix(NETWORKS)
     shutil.rmtree(os.environ["TORCHINDUCTOR_CACHE_DIR"], ignore_errors=True)
     GraphLowering.codegen = counted
     try:
-        reason = sweep_worker.compile_case(cases, name, "cpu", sweep_worker.compiler(None), folder)
+        reason = sweep_worker.compile_case(cases, name, device, sweep_worker.compiler(None), folder)
     finally:
         GraphLowering.codegen = codegen
     return graphs, reason
@@ -135,6 +139,9 @@ def main() -> None:
     sys.path.insert(0, str(recorders_worker.SCENARIOS))
     with tempfile.TemporaryDirectory(prefix="findings_", ignore_cleanup_errors=True) as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder) / "inductor")
+        device = "cuda" if (target := os.environ.get(sweep_worker.TARGET)) else "cpu"
+        if target:
+            sweep_worker.simulate(target, Path(folder) / sweep_worker.EVENTS)
         import torch
 
         torch.set_num_threads(2)
@@ -147,13 +154,13 @@ def main() -> None:
             name, _, count = line.strip().partition(" ")
             answer: Any
             if name == "cases":
-                networks = (NETWORKS + each for each in findings_networks.names("cpu"))
-                answer = [*networks, *recorders_worker.scenario_cases()]
-                answer += recorders_worker.operator_cases(int(count))
+                answer = [NETWORKS + network for network in networks().names(device)]
+                answer += recorders_worker.scenario_cases(device)
+                answer += recorders_worker.operator_cases(int(count), device)
             else:
                 asked.turned.clear()
                 asked.calls.clear()
-                graphs, reason = compile_case(name, Path(folder))
+                graphs, reason = compile_case(name, Path(folder), device)
                 turned = {key: number for key, number in asked.turned.items() if number}
                 answer = {
                     "case": name,

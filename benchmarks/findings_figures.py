@@ -3,13 +3,13 @@
     python benchmarks/findings_figures.py measure [NAME...] [--out FOLDER] [--budget SECONDS] [--pairs N]
     python benchmarks/findings_figures.py write
 
-`measure` takes names, or the part of a name before the dot (a page): without one, all but those of sweeps,
-which are of `findings.py measure`. It compiles a script as torch is and with a patch of `torch_patches.py`,
-checks both against float64, times them in turns as `probe whatif --runs A B` does, and puts what it found
-into `results/findings.json`, beside what is there of other figures. Figures of `calls` are those of
-`findings_calls.py`. Dumps are kept in FOLDER, and used again; `--budget` is seconds of timing for each
-graph, or for each pair of processes. `write` fills the tables between the lines `<!-- figure NAME -->` and
-`<!-- end -->` of pages and of `results/findings.md`.
+`measure` takes names, or the part of a name before the dot (a page): without one, all of a CPU but those of
+sweeps, which are of `findings.py measure`. It compiles a script as torch is and with a patch of
+`torch_patches.py`, checks both against float64, times them in turns as `probe whatif --runs A B` does, and
+puts what it found into `results/findings.json`, beside what is there of other figures. Figures of `calls` are
+those of `findings_calls.py`. Dumps are kept in FOLDER, and used again; `--budget` is seconds of timing for
+each graph, or for each pair of processes. `write` fills the tables between the lines `<!-- figure NAME -->`
+and `<!-- end -->` of pages and of `results/findings.md`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ import re
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +60,7 @@ class Figure:
         capability: which vectors code is compiled for.
         as_called: on the inputs of the script, not on random ones of their sizes.
         budget: seconds of timing for each graph.
+        device: that the script names; figures of `cuda` are measured where there is a GPU.
     """
 
     script: str
@@ -67,6 +71,7 @@ class Figure:
     threads: int = 1
     budget: float = 5.0
     as_called: bool = False
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,16 @@ _SOFTMAX = (
     *("500 x 64, columns", "64 x 500, rows", "1024 x 1024, rows", "1024 x 1024, columns"),
     *("64 x 500, rows, bfloat16", "64 x 500, columns, bfloat16", "64 x 500, rows, log_softmax, a quotient"),
     *("64 x 500, rows, scaled by a tensor", "attention with capped scores"),
+)
+_LENGTHS = ("1536", "2048", "4096", "5120", "8192")
+_ROWS = tuple(
+    f"{program}, {dtype} | {length}"
+    for dtype, programs in (
+        ("bfloat16", ("softmax", "softmax of capped scores", "RMS norm", "layer norm", "sum of squares")),
+        ("float32", ("softmax", "RMS norm", "cumulative sum")),
+    )
+    for program in programs
+    for length in _LENGTHS
 )
 FIGURES: dict[str, Figure | Calls] = {
     "reversed_loads.effect": Figure("reversed_loads", ("", "reversed")),
@@ -145,6 +160,10 @@ FIGURES: dict[str, Figure | Calls] = {
     "scaled_softmax.elsewhere": Figure(
         "scaled_softmax_elsewhere", ("", "scaled_softmax"), _SOFTMAX, budget=2
     ),
+    "persistent_rows.effect": Figure("persistent_rows", ("", "persistent_rows"), device="cuda"),
+    "persistent_rows.elsewhere": Figure(
+        "persistent_rows_elsewhere", ("", "persistent_always"), _ROWS, budget=1.5, device="cuda"
+    ),
     "freezing_option.effect": Calls(("freezing",)),
     "freezing_option.elsewhere": Calls(
         tuple(
@@ -155,10 +174,10 @@ FIGURES: dict[str, Figure | Calls] = {
 }
 
 
-def measured(figure: Figure, place: Path, budget: float | None) -> list[dict[str, Any]]:
+def measured(figure: Figure, place: Path, budget: float | None, jobs: int) -> list[dict[str, Any]]:
     """Return a row for each graph of a figure."""
     script = torch_patches.FINDINGS / f"{figure.script}.py"
-    environment = {"ATEN_CPU_CAPABILITY": figure.capability}
+    environment = {"ATEN_CPU_CAPABILITY": figure.capability} if figure.device == "cpu" else {}
     runs = []
     for side, patch in zip("AB", figure.patches, strict=True):
         folder = place / side
@@ -174,16 +193,36 @@ def measured(figure: Figure, place: Path, budget: float | None) -> list[dict[str
     before = os.environ.get("ATEN_CPU_CAPABILITY")
     os.environ.update(environment)  # of the processes that compile again what they time
     try:
-        graphs = ip.whatif(*runs, settings).graphs
+        graphs = compared(*runs, settings, jobs)
     finally:
         if before is None:
-            del os.environ["ATEN_CPU_CAPABILITY"]
+            os.environ.pop("ATEN_CPU_CAPABILITY", None)
         else:
             os.environ["ATEN_CPU_CAPABILITY"] = before
     return [
         {"label": label, **of_graph(graph)}
         for label, graph in zip(figure.labels or ("",), graphs, strict=True)
     ]
+
+
+def compared(a: ip.Run, b: ip.Run, settings: BenchSettings, jobs: int) -> tuple[GraphWhatIf, ...]:
+    """Check and time each pair of graphs; several `jobs` load and check at once, and take turns at timing."""
+    if jobs == 1:
+        return ip.whatif(a, b, settings, trust=True).graphs
+    with tempfile.TemporaryDirectory() as folder, workers(jobs) as pool:
+        settings = replace(settings, turns=Path(folder) / "turns")
+        parts = pool.map(partial(_compared_graph, a.path, b.path, settings), range(len(a.graphs)))
+        return tuple(graph for part in parts for graph in part)
+
+
+def _compared_graph(a: Path, b: Path, settings: BenchSettings, number: int) -> tuple[GraphWhatIf, ...]:
+    run = ip.open_run(a)
+    return ip.whatif(run, ip.open_run(b), settings, only=run.graphs[number], trust=True).graphs
+
+
+def workers(jobs: int) -> ProcessPoolExecutor:
+    """Return processes that have forked from nothing: torch may be loaded here."""
+    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
 
 
 def of_graph(graph: GraphWhatIf) -> dict[str, Any]:
@@ -246,6 +285,14 @@ def keep(name: str, rows: Sequence[dict[str, Any]], **how: Any) -> None:
     write_whole(KEPT, json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
 
 
+def gpu() -> dict[str, str]:
+    """Return what is said of a figure that is measured on the GPU of this machine."""
+    import torch
+
+    properties = torch.cuda.get_device_properties(0)
+    return {"machine": properties.name, "capability": f"sm_{properties.major}{properties.minor}"}
+
+
 def read() -> dict[str, Any]:
     """Return all figures that were kept."""
     kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
@@ -268,7 +315,7 @@ def written(text: str, kept: dict[str, Any]) -> str:
 def shown(name: str, kept: dict[str, Any]) -> list[str]:
     """Return the table of a figure, and how it was measured."""
     rows = kept["rows"]
-    if name == "sweep":
+    if "lines" in kept:
         return [*kept["lines"], "", f"`{kept['command']}`: torch {kept['torch']}, {kept['date']}."]
     if not rows:
         return [f"`{kept['command']}`: the code of no graph differs."]
@@ -283,6 +330,8 @@ def shown(name: str, kept: dict[str, Any]) -> list[str]:
     else:
         lines = _elsewhere(rows)
     threads = "one thread" if kept["threads"] == 1 else f"{kept['threads']} threads"
+    if kept["capability"].startswith("sm_"):
+        threads = "data is cold"
     how = f"{kept['machine']}, {kept['capability']}, torch {kept['torch']}, {threads}"
     how += f", {kept['date']}, load {kept['load']}"
     return [*lines, "", f"`{kept['command']}`: {how}. {counted(rows)}"]
@@ -405,6 +454,13 @@ INDEX = {
         *("scaled_softmax", "a softmax of scaled scores gets a reduction that looks for infinite ones"),
         "`_preserve_scaled_softmax_nonfinite_semantics`, `_inductor/fx_passes/joint_graph.py`",
     ),
+    "persistent_rows": (
+        *(
+            "persistent_rows",
+            "Triton: rows of more than 1,024 elements are reduced in a loop, and read twice",
+        ),
+        "`InductorChoices.should_use_persistent_reduction`, `_inductor/choices.py`",
+    ),
     "freezing_option": (
         *("freezing", '`torch.compile(options={"freezing": True})` freezes nothing'),
         "`is_parameter_freezing`, `_dynamo/utils.py`",
@@ -436,6 +492,8 @@ def _wrong(row: dict[str, Any]) -> str:
 
 
 def _not_timed(row: dict[str, Any]) -> str:
+    if not row.get("correct", True):
+        return "WRONG"
     return str(row.get("not_timed", "the budget ended first")).replace("same-code", "the same code")
 
 
@@ -450,6 +508,9 @@ def main() -> None:
     parser.add_argument(
         "--budget", type=float, help="seconds of timing for each graph, or each pair of processes"
     )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="graphs of a GPU at once: they take turns at timing"
+    )
     parser.add_argument("--pairs", type=int, default=3, help="of processes, for calls")
     options = parser.parse_args()
     if options.what == "write":
@@ -458,8 +519,10 @@ def main() -> None:
         return
     wanted = [
         name
-        for name in FIGURES
-        if not options.names or name in options.names or name.partition(".")[0] in options.names
+        for name, figure in FIGURES.items()
+        if name in options.names
+        or name.partition(".")[0] in options.names
+        or (not options.names and getattr(figure, "device", "cpu") == "cpu")
     ]
     if not wanted:
         parser.error(f"no such figure; there are {', '.join(FIGURES)}")
@@ -471,8 +534,10 @@ def main() -> None:
             if isinstance(figure, Calls):
                 rows, capability = called(figure, options.budget, options.pairs), "avx512"
             else:
-                rows, capability = measured(figure, out, options.budget), figure.capability
-            keep(name, rows, command=command, capability=capability, threads=figure.threads)
+                rows, capability = measured(figure, out, options.budget, options.jobs), figure.capability
+            how = {"command": command, "capability": capability, "threads": figure.threads}
+            how |= gpu() if isinstance(figure, Figure) and figure.device == "cuda" else {}
+            keep(name, rows, **how)
             print(*shown(name, read()[name]), "", sep="\n", flush=True)
 
 

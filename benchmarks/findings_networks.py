@@ -17,7 +17,12 @@ from torch import nn  # noqa: TID253 - as above
 Made = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]
 """A module, or a function of one, and its inputs."""
 NETWORKS: dict[str, Callable[[], Made]] = {}
-TRAINED = ("resnet50_training", "resnet50_channels_last_training", "gpt_block_training", "unet_training")
+FOR_A_GPU = ("llama_block", "llama_block_training")
+"""Of a width at which a call would take seconds on two cores."""
+TRAINED = (
+    *("resnet50_training", "resnet50_channels_last_training", "gpt_block_training", "unet_training"),
+    "llama_block_training",
+)
 """Those that run forward and backward; the others infer, without gradients."""
 PIXELS = 224
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -29,16 +34,17 @@ def network(function: Callable[[], Made]) -> Callable[[], Made]:
     return function
 
 
-def names(_device: str) -> list[str]:
-    """Return the names of the networks."""
-    return list(NETWORKS)
+def names(device: str) -> list[str]:
+    """Return the names of the networks that a device is swept with."""
+    return [name for name in NETWORKS if device == "cuda" or name not in FOR_A_GPU]
 
 
-def attempts(name: str, _device: str, compiler: Callable[..., Any]) -> Iterator[Callable[[], object]]:
+def attempts(name: str, device: str, compiler: Callable[..., Any]) -> Iterator[Callable[[], object]]:
     """Yield the one way to run the network `name`."""
 
     def run() -> None:
-        function, inputs = NETWORKS[name]()
+        with torch.device(device):
+            function, inputs = NETWORKS[name]()
         compiled = compiler(function, dynamic=False)
         with torch.set_grad_enabled(name in TRAINED):
             result = compiled(*inputs)
@@ -145,3 +151,42 @@ def gpt_block_training() -> Made:
 def unet_training() -> Made:
     """A step of images of 160 rows and 224 columns."""
     return UNet(), (torch.randn(1, 3, 160, 224),)
+
+
+class LlamaBlock(nn.Module):
+    """A block of a language model in the shape of Llama 2 7B, without rotary embeddings."""
+
+    def __init__(self, width: int = 4096, heads: int = 32, hidden: int = 11008) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList(nn.RMSNorm(width, eps=1e-5) for _ in range(2))
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
+        self.down = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return tokens (batch, length, width) after attention and a gated layer."""
+        batch, length, width = tokens.shape
+        parts = self.qkv(self.norms[0](tokens)).view(batch, length, 3, self.heads, -1)
+        mixed = nn.functional.scaled_dot_product_attention(*parts.permute(2, 0, 3, 1, 4), is_causal=True)
+        tokens = tokens + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        inner = self.norms[1](tokens)
+        gated: torch.Tensor = self.down(nn.functional.silu(self.gate(inner)) * self.up(inner))
+        return tokens + gated
+
+
+def _llama_block() -> Made:
+    return LlamaBlock().bfloat16(), (torch.randn(1, 2048, 4096, dtype=torch.bfloat16),)
+
+
+@network
+def llama_block() -> Made:
+    """Inference of 2,048 tokens, whose norms are along rows of 4,096."""
+    return _llama_block()
+
+
+@network
+def llama_block_training() -> Made:
+    """A step of them."""
+    return _llama_block()

@@ -26,6 +26,7 @@ import torch_patches
 from inductor_probe.capture import hooks
 from inductor_probe.capture.events import EVENTS_NAME, EventLog
 from inductor_probe.capture.process import ChildOptions
+from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.store.decisions import read_decisions
 
@@ -90,16 +91,16 @@ PROGRAMS = {
 
 def compiler(patches: dict[str, Any], **options: Any) -> Callable[..., Any]:
     """Return `torch.compile` that computes with the FX graph, with settings of inductor."""
+    import torch
+
     compile_: Any = sweep_worker.compiler(None)
+    if os.environ.get(sweep_worker.TARGET):
+        return functools.partial(torch.compile, options=patches or None, **options)
     backend = compile_.keywords["backend"]
 
     def patched(graph: Any, inputs: Any) -> Any:
-        import torch
-
         with torch._inductor.config.patch(patches):
             return backend(graph, inputs)
-
-    import torch
 
     return functools.partial(torch.compile, backend=patched, **options)
 
@@ -136,8 +137,8 @@ def time_program(name: str, frames: int, tree: Path, *, compilers: bool) -> dict
     return {**seconds, "decisions": decisions}
 
 
-def scenario_cases() -> list[str]:
-    """Return all cases that a CPU can run, as `check_hflip::channels_last`."""
+def scenario_cases(device: str = "cpu") -> list[str]:
+    """Return all cases for a device, as `check_hflip::channels_last`."""
     names = []
     for path in sorted(SCENARIOS.glob("check_*.py")):
         scenario = importlib.import_module(path.stem).scenario
@@ -145,23 +146,23 @@ def scenario_cases() -> list[str]:
         names += [
             f"{path.stem}{_SEPARATOR}{case.name}"
             for case in cases
-            if case.knobs.get("device", "cpu") == "cpu"
+            if case.knobs.get("device", "cpu") == device
         ]
     return names
 
 
-def operator_cases(count: int) -> list[str]:
+def operator_cases(count: int, device: str = "cpu") -> list[str]:
     """Return `count` cases of the operator database, spread evenly over all."""
-    names = sweep_op_db.names("cpu")
+    names = sweep_op_db.names(device)
     return [names[index * len(names) // count] for index in range(count)]
 
 
 class Scenarios:
     """Cases of scenarios for `sweep_worker.compile_case`."""
 
-    def names(self, _device: str) -> list[str]:
+    def names(self, device: str) -> list[str]:
         """Return the names of all cases."""
-        return scenario_cases()
+        return scenario_cases(device)
 
     def attempts(self, name: str, _device: str, _compiler: Any) -> Iterator[Callable[[], object]]:
         """Yield the one way to run a case."""
@@ -201,7 +202,7 @@ def _mode_settings(mode: str | None) -> dict[str, Any]:
     return settings
 
 
-def code_of(name: str, tree: Path, events: Path) -> dict[str, Any]:
+def code_of(name: str, tree: Path, events: Path, device: str) -> dict[str, Any]:
     """Compile a case; return the digest of each graph's code, and what recorders could not record."""
     seen = events.stat().st_size
     shutil.rmtree(os.environ["TORCHINDUCTOR_CACHE_DIR"], ignore_errors=True)
@@ -209,7 +210,7 @@ def code_of(name: str, tree: Path, events: Path) -> dict[str, Any]:
     if _SEPARATOR in name:
         cases = _Networks() if name.startswith(_OF_NETWORKS) else Scenarios()
     folder = tree.parent
-    reason = sweep_worker.compile_case(cases, name, "cpu", sweep_worker.compiler(None), folder)
+    reason = sweep_worker.compile_case(cases, name, device, sweep_worker.compiler(None), folder)
     files = sorted((folder / sweep_worker.TREE).rglob("output_code.py"))
     code = {file.parent.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
     with events.open(encoding="utf-8") as lines:
@@ -225,7 +226,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     events = EventLog(folder / "staging")
-    hooks.install(events, ChildOptions(record=kind == "decisions"))
+    target = os.environ.get(sweep_worker.TARGET)
+    gpu = find_gpu_target(target) if target else None
+    hooks.install(events, ChildOptions(record=kind == "decisions", target=gpu))
     sys.path.insert(0, str(SCENARIOS))
     import torch
 
@@ -251,7 +254,7 @@ def main() -> None:
         elif name in PROGRAMS:
             answer = time_program(name, int(count or 0), tree, compilers=compilers)
         else:
-            answer = code_of(name, tree, log)
+            answer = code_of(name, tree, log, "cuda" if target else "cpu")
         answers.write(json.dumps(answer) + "\n")
 
 

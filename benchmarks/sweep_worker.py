@@ -78,6 +78,8 @@ def compiler(mode: str | None) -> _Compiler:
     import torch
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
+    if os.environ.get(TARGET):  # what a simulated GPU compiles computes with the FX graph already
+        return functools.partial(torch.compile, mode=mode)
     options = torch._inductor.list_mode_options(mode) if mode else {}
 
     def inner(graph: Any, inputs: Any, **kwargs: Any) -> Any:
@@ -169,8 +171,7 @@ def work(module: str, device: str, mode: str | None, build: bool, out: Path) -> 
     torch._dynamo.config.capture_dynamic_output_shape_ops = True
     torch._dynamo.config.capture_scalar_outputs = True
     cases: Cases = importlib.import_module(module)  # type: ignore[assignment]  # a module is its protocol
-    # What a simulated GPU compiles computes with the FX graph already.
-    compile_ = functools.partial(torch.compile, mode=mode) if target else compiler(mode)
+    compile_ = compiler(mode)
     if not build and not target:
         skip_compilers()
     terminal = os.dup(2)

@@ -35,11 +35,15 @@ class Edit:
 
 @dataclass(frozen=True)
 class Patch:
-    """Edits that belong together, and what they are for; not `proposed` is one to measure with."""
+    """Edits that belong together, and what they are for; not `proposed` is one to measure with.
+
+    `device` is that whose code they change.
+    """
 
     what: str
     edits: tuple[Edit, ...]
     proposed: bool = True
+    device: str = "cpu"
 
     @property
     def sources(self) -> dict[str, tuple[str, str]]:
@@ -69,6 +73,7 @@ def _function(place: str) -> Any:
 
 FINDINGS = Path(__file__).parents[1] / "docs" / "findings"
 _CPP, _JOINT = "torch._inductor.codegen.cpp", "torch._inductor.fx_passes.joint_graph"
+_PERSISTENT = "torch._inductor.choices:InductorChoices.should_use_persistent_reduction"
 _SHORT_IF = "            if (\n                not reduction_group\n"
 _SHORT = "< tiling_factor / 4\n" + 16 * " " + "and op_num < 10\n"
 PATCHES = {
@@ -248,6 +253,32 @@ PATCHES = {
             ),
         ),
         proposed=False,
+    ),
+    "persistent_always": Patch(
+        "Triton: hold rows of up to 8,192 elements in registers, whatever is done with them",
+        (Edit(_PERSISTENT, "ReductionHint.INNER: 1024,", "ReductionHint.INNER: 8192,"),),
+        proposed=False,
+        device="cuda",
+    ),
+    "persistent_rows": Patch(
+        "Triton: hold rows of up to 8,192 elements in registers where a loop would read them again",
+        (
+            Edit(
+                _PERSISTENT,
+                "    }.get(features.get_reduction_hint(), 64)\n",
+                "    }.get(features.get_reduction_hint(), 64)\n"
+                "    if features.get_reduction_hint() == ReductionHint.INNER:\n"
+                "        stats = features.memory_stats()\n"
+                "        looped, persistent = (\n"
+                "            V.graph.sizevars.optimization_hint(each.memory.bytes, fallback=0)\n"
+                "            for each in (stats.looped, stats.persistent)\n"
+                "        )\n"
+                "        # A loop reads its row again for what comes after the reduction.\n"
+                "        if looped >= 1.3 * persistent and not cooperative_reduction:\n"
+                "            threshold = 8192\n",
+            ),
+        ),
+        device="cuda",
     ),
     "freezing": Patch(
         "let dynamo read whether parameters are frozen from the options of torch.compile, too",

@@ -337,18 +337,20 @@ class _Recorder:
         limit = _PERSISTENT.get(hint, _PERSISTENT_ELSE) * (16 if config.triton.multi_kernel else 1)
         if cooperative_reduction:  # as torch calls it: combo kernels pass it by name
             limit *= 32 // min(hint_of(features.numel, 0), 32)
-        operands: dict[str, Operand] = {
-            "elements": size_of(features.reduction_numel), "limit": limit, "hint": hint,
-        }  # fmt: skip
+        elements = size_of(features.reduction_numel)
+        names = tuple(node.get_name() for node in features.scheduler_nodes())
+        turned = self.log.is_turned("reduction", names)
         if not config.triton.persistent_reductions:
             cause: CauseCode = "persistent-reductions-off"
+        elif isinstance(elements, int) and is_persistent != (elements <= limit) and not turned:
+            raise UnknownPathError(f"persistent: {is_persistent} for {elements} elements, hint {hint}")
         elif is_persistent:
             cause = "elements-fit-a-tile"
-        elif not isinstance(operands["elements"], int):
+        elif not isinstance(elements, int):
             return  # bounded, but for some of its sizes most of a tile would be empty
         else:
             cause = "elements-exceed-a-tile"
-        names = tuple(node.get_name() for node in features.scheduler_nodes())
+        operands: dict[str, Operand] = {"elements": elements, "limit": limit, "hint": hint}
         outcome: Outcome = "persistent" if is_persistent else "looped"
         self.log.record("reduction", (names,), outcome, cause, place, operands=operands, key=(names, "loop"))
 
