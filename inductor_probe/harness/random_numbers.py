@@ -246,13 +246,27 @@ class Draws(TorchDispatchMode):  # type: ignore[misc]
                 return torch.ops.aten.reshape.default(*args, **kwargs)
             case "prims.inductor_randint.default", (low, high, size, seed):
                 return integers(philox(int(seed), math.prod(size), seed.device), low, high).view(size)
-        if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()):
+        if draws_numbers(func, args, kwargs):
             self.others.add(str(func))
         return func(*args, **kwargs)
 
     def _keep(self, tensor: torch.Tensor) -> None:
         if address := _address(tensor):
             self.unwritten[address] = tensor
+
+
+def draws_numbers(func: Any, args: Any, kwargs: Any) -> bool:
+    """Tell whether an operator draws random numbers: attention without dropout does not, for all its tag."""
+    if torch.Tag.nondeterministic_seeded not in getattr(func, "tags", ()):
+        return False
+    return bool(bound_arguments(func, args, kwargs).get("dropout_p", 1.0) != 0.0)
+
+
+def bound_arguments(operator: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Return the arguments of a call of an operator by their names, defaults among them."""
+    arguments = operator._schema.arguments
+    values = {one.name: one.default_value for one in arguments if one.has_default_value()}
+    return {**values, **dict(zip((one.name for one in arguments), args, strict=False)), **kwargs}
 
 
 def _address(tensor: torch.Tensor) -> int:

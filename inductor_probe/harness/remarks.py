@@ -66,6 +66,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "times in an element; consistent with code that rounds otherwise",
         "rounded-as-eager": "{mean:.2g} times as far off as eager by root mean square, at most {times:g} "
         "times in an element; consistent with code that rounds the result of each operation, as eager does",
+        "integers-tied": "{count} integers are others, which are others in call, too, in one of {runs} runs "
+        "with inputs off in their last places; consistent with ties that rounding decides",
     },
     "graph": {
         "kernels-not-timed": NOT_ALONE + "{error}",

@@ -28,7 +28,7 @@ HarnessCode: TypeAlias = Literal[
     "reference-unlike",
     "other-random-numbers", "range-exceeded", "outputs-not-written", "raises", "input-changed",
     "output-count", "output-value", "output-size", "output-form", "own-wrapper", "own-wrapper-needed",
-    "call-varies", "rounded-otherwise", "rounded-as-eager",
+    "call-varies", "rounded-otherwise", "rounded-as-eager", "integers-tied",
     "variant-not-compiled", "variant-crashes", "pair-not-timed", "no-budget-left",
     "overheads-left-out", "too-many-nests", "kernel-fault", "not-interpreted", "not-finished", "call-not-run",
 ]  # fmt: skip

@@ -259,3 +259,40 @@ def test_unedited_copies_are_checked_in_one_run_if_that_is_right(tmp_path: Path,
     one = names["calls"].count(["k1_v2", "k2"])
     assert (both, one) == ((4, 0) if not wrong else (0, 0))
     assert {check.name for check in checks if check.unedited} == {"call_v2", "k1_v2", "k2_v2"}
+
+
+class Ties(torch.nn.Module):
+    """Compares sums of the same numbers in another order, and each number with its neighbour."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        tied = torch.stack([compared(x * scale) for scale in range(1, 33)])
+        return (tied, (x > x.roll(1)).to(torch.int64))
+
+
+def compared(x: torch.Tensor) -> torch.Tensor:
+    forwards = backwards = x.new_zeros(())
+    for index in range(len(x)):
+        forwards, backwards = forwards + x[index], backwards + x[len(x) - 1 - index]
+    return (forwards > backwards).to(torch.int64)
+
+
+def test_integers_that_rounding_decides_may_be_others() -> None:
+    """One offset of a max pool was another one, and a whole U-Net WRONG."""
+
+    def call(args: list[Any]) -> Any:
+        return Ties()(args[0])
+
+    def otherwise(args: list[Any]) -> Any:
+        tied, neighbours = call(args)
+        return (torch.zeros_like(tied), neighbours)  # no sum is larger than itself
+
+    def wrong(args: list[Any]) -> Any:
+        tied, neighbours = call(args)
+        neighbours[3] = 1 - neighbours[3]
+        return (tied, neighbours)
+
+    pristine, variant = verdicts(bench(call, otherwise, Ties))
+    assert pristine.correct
+    assert variant.correct
+    assert "consistent with ties that rounding decides" in reasons(variant)
+    assert not verdicts(bench(call, wrong, Ties))[1].correct

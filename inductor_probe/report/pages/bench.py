@@ -58,7 +58,7 @@ _NAME = Column("", fold="middle")
 _ONLY_IN_DETAILS = ("autocorrelation", "processes-differ", "baseline-offset", "disturbance-shift")
 """Remarks that change nothing for who reads the verdict: the interval counts them."""
 _LARGE_DRIFT = 0.1
-_OF_CHECKS = ("range-exceeded", "call-varies", "rounded-otherwise", "rounded-as-eager")
+_OF_CHECKS = ("range-exceeded", "call-varies", "rounded-otherwise", "rounded-as-eager", "integers-tied")
 """Remarks on checks that say how much `correct` is worth."""
 _OF_OVERHEADS = ("kernels-exceed-call",)
 """Remarks on overheads that say which of two times to believe."""

@@ -43,6 +43,8 @@ def same_result(result: BenchResult) -> str | None:
     codes = {remark.code for variant in result.variants for remark in variant.remarks}
     if "rounded-otherwise" in codes:
         return "Elements of B are further off than those of A; consistent with adding in another order."
+    if "integers-tied" in codes:
+        return "Integers of B are others than those of A where rounding decides them; the rest is the same."
     if "rounded-as-eager" in codes:
         return "Elements of B are further off than those of A, and no further than those of eager may be."
     if pristine is None or pristine.remarks:
