@@ -1,9 +1,11 @@
 """Growing looks: measure many candidates against one baseline, and drop early only what is proven no gain.
 
-A look is a whole measurement, in fresh processes, and each is `GROWTH` times as long as the one before. Looks
-are not pooled, and each is judged by the rules of every other comparison (`verdict.conclude`), with a wider
-interval: look k of a comparison may be wrong with probability 0.05 / 2**k, which all looks together, however
-many there are, add up to at most 0.05 (half of it on each side).
+This is a group sequential test, and a look one of its interim analyses: a whole measurement, in fresh
+processes, `GROWTH` times as long as the one before. Looks are not pooled, and each is judged by the rules of
+every other comparison (`verdict.conclude`), with a wider interval: look k of a comparison may be wrong with
+probability 0.05 / 2**k, which all looks together, however many there are, add up to at most 0.05 (half of it
+on each side). That is alpha spending (Lan and DeMets, Discrete Sequential Boundaries for Clinical Trials,
+1983), with a geometric series; over candidates the correction is Bonferroni's, as `conclude` makes it.
 
     dropped     the whole interval of the ratio is above 1 / (1 + margin): no gain of the margin is left
     gain        FASTER in an interval that holds for all candidates at once: 200 are tried, one is believed
