@@ -85,7 +85,7 @@ def test_candidates_are_tried_and_none_is_called_wrong(
     graph: ip.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(graph.path.parents[2])
-    trials = graph.try_all(budget=90).trials
+    trials = graph.try_all(budget=45).trials
     ranks = {trial.rank for trial in trials}
     assert "wrong" not in ranks, [trial for trial in trials if trial.rank == "wrong"]
     assert any(trial.looks for trial in trials)
@@ -102,5 +102,5 @@ def test_what_was_compiled_for_a_simulated_gpu_is_timed_here(
         compiled = try_candidates(run, candidates, recipe, ip.Run, BenchSettings(), budget=600, timed=False)
     left = [trial.candidate for trial in compiled.trials if trial.reason and trial.reason.code == "no-gpu"]
     assert left
-    timed = try_candidates(run, candidates, recipe, ip.Run, BenchSettings(), budget=60, first_look=BUDGET_S)
+    timed = try_candidates(run, candidates, recipe, ip.Run, BenchSettings(), budget=30, first_look=BUDGET_S)
     assert all(trial.looks or trial.same_as for trial in timed.trials if trial.candidate in left)
