@@ -64,7 +64,7 @@ def _forward(operator: Any, *args: Any, **kwargs: Any) -> Any:
         sums[part] = scores.logsumexp(-1)
         out[part] = scores.softmax(-1) @ value[part]
     result[0] = result[0].double().copy_(out.view_as(result[0]))  # laid out as the operator does
-    if result[1].numel():  # it is left out where no backward pass follows
+    if result[1] is not None and result[1].numel():  # it is left out where no backward pass follows
         result[1] = result[1].double()
         rows = result[1].squeeze(-1) if result[1].dim() == call["query"].dim() else result[1]
         rows[..., : sums.shape[-1]] = sums.view(*call["query"].shape[:3])  # more rows may be there

@@ -26,6 +26,8 @@ IN_FLOAT64: dict[str, Any] = {}  # by name, what computes an operator whose libr
 LOW32 = 0xFFFFFFFF
 TRITON_DEVICES = {"cuda"}  # where kernels draw as Triton does: the CPU, too, where it interprets them
 SEEDS_4X: dict[int, str] = {}  # with which kernels drew four numbers of a count; see `note_draws`
+GENERATOR_STATES = {"philox_seed", "philox_offset", "rng_state", "unused"}
+"""Outputs of attention that mean nothing without dropout: memory that its kernels do not write to."""
 LEAST_SEED, LARGEST_SEED = -(2**63), 2**63 - 1  # that a wrapper draws
 
 
@@ -212,6 +214,10 @@ class Draws(TorchDispatchMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         result = self.draw(func, args, kwargs)
         schema = getattr(func, "_schema", None)  # higher-order operators have none
+        if _is_seeded(func) and not draws_numbers(func, args, kwargs):
+            for output, value in zip(schema.returns, result, strict=True) if schema else ():
+                if output.name in GENERATOR_STATES and isinstance(value, torch.Tensor):
+                    self._keep(value)
         if str(func).startswith(("aten.empty", "aten.new_empty")):
             self._keep(result)
         elif self.unwritten and schema is not None:
@@ -255,9 +261,13 @@ class Draws(TorchDispatchMode):  # type: ignore[misc]
             self.unwritten[address] = tensor
 
 
+def _is_seeded(func: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+
+
 def draws_numbers(func: Any, args: Any, kwargs: Any) -> bool:
     """Tell whether an operator draws random numbers: attention without dropout does not, for all its tag."""
-    if torch.Tag.nondeterministic_seeded not in getattr(func, "tags", ()):
+    if not _is_seeded(func):
         return False
     return bool(bound_arguments(func, args, kwargs).get("dropout_p", 1.0) != 0.0)
 
