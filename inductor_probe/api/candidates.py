@@ -375,10 +375,13 @@ class _Tries:
         """Return what is known of a graph, by its code or by a look; None where that was put off."""
         if (refused := self._why_not_timed(pair)) is not None:
             assert refused.not_timed is not None  # noqa: S101 - why it is refused
-            if refused.not_timed != "same-code":  # else it counts where all graphs are
-                reason = TrialReason(refused.not_timed, message=refused.message, subjects=refused.subjects)
-                rank: Rank = "not-tried" if refused.not_timed == "no-gpu" else "impossible"
-                self.results.keep(pair.trial(rank, reason))
+            known = self.results.get(pair.key)
+            reason = TrialReason(refused.not_timed, message=refused.message, subjects=refused.subjects)
+            if refused.not_timed == "no-gpu":  # what a machine with a GPU found stands
+                if known is None or not known.looks:
+                    self.results.keep(pair.trial("not-tried", reason))
+            elif refused.not_timed != "same-code":  # else it counts where all graphs are
+                self.results.keep(pair.trial("impossible", reason))
             return refused
         digest = str(pair.run.path) if self.same_code_only else _digest(pair.b)
         if (first := self.results.first_with(digest, pair.trial("undecided"))) is not None:

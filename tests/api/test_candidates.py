@@ -267,6 +267,8 @@ def test_what_was_compiled_without_a_gpu_is_timed_where_there_is_one(
     monkeypatch.chdir(here)
     (timed,) = tried(FASTER).trials
     assert (timed.rank, timed.reason) == ("gain", None)
+    monkeypatch.setattr("inductor_probe.api.whatif.why_not_launched", lambda graph: "there is no GPU here")
+    assert tried(FASTER, timed=False).trials == (timed,)
 
 
 def test_of_two_with_the_same_code_one_is_the_first_in_whatever_order_they_are_tried(here: Path) -> None:
