@@ -48,6 +48,9 @@ class _Slot:
     """An actor, and what it was told to do; `None` stands for what is done before tasks.
 
     Attributes:
+        work: the call that it was told to do, with the number of its task.
+        group: the tasks that are given to it next, one after the other: when an actor dies, Ray may lose the
+            answer of the call before, and of several it would not be known which one ended it.
         dead: the actor has died, and no other one has taken its place yet.
         deaths: of actors that had no task yet, since one finished a task: more will not help.
         lost: why nothing is given to it any more; empty while it lives.
@@ -56,10 +59,16 @@ class _Slot:
     node: _Node
     actor: Any
     work: deque[tuple[Any, int | None]] = field(default_factory=deque)
+    group: deque[int] = field(default_factory=deque)
     opened: bool = False
     dead: bool = False
     deaths: int = 0
     lost: str = ""
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether it does a task, or is given one next."""
+        return bool(self.group) or any(index is not None for _, index in self.work)
 
 
 class _Actor(Generic[Task, Result]):
@@ -138,7 +147,7 @@ class RayExecutor:
             raise ProbeError(f"no node of the Ray cluster has a {what}", "`ray status` lists its resources")
         queue = _Queue(len(tasks))
         try:
-            while queue.waiting or any(index is not None for slot in slots for _, index in slot.work):
+            while queue.waiting or any(slot.has_tasks for slot in slots):
                 self._assign(slots, queue, tasks, batch, needs)
                 if not any(slot.work for slot in slots):
                     break  # no node is left
@@ -208,7 +217,7 @@ class RayExecutor:
             if indices:
                 group = [tasks[index] for index in indices]
                 slot.work.append((slot.actor.prepare.remote(group, _cores(slot.node, needs)), None))
-                slot.work.extend((slot.actor.run.remote(tasks[index]), index) for index in indices)
+                slot.group.extend(indices)
 
     def _take(
         self, slot: _Slot, queue: _Queue, tasks: Sequence[Task], slots: Sequence[_Slot]
@@ -230,12 +239,18 @@ class RayExecutor:
                 raise error.cause from None
             return None
         except errors.RayError as error:  # the package could not be lent, or the node has no room for it
+            queue.waiting.extendleft(reversed(slot.group))
+            queue.waiting.extendleft([] if index is None else [index])
+            slot.group.clear()
             self._drop(slot, _last_line(error))
             if all(other.lost for other in slots):
                 raise RunFailedError(f"{slot.node.host}: {slot.lost}") from error
             return None
         slot.work.popleft()
         slot.opened = True
+        if slot.group:
+            following = slot.group.popleft()
+            slot.work.append((slot.actor.run.remote(tasks[following]), following))
         if index is None:
             return None
         slot.deaths = 0
@@ -243,10 +258,10 @@ class RayExecutor:
 
     def _died(self, slot: _Slot, queue: _Queue, tasks: Sequence[Task]) -> Done[Task, Result] | None:
         """Give back what a dead actor had to do; return the task that it was doing if it was its second."""
-        running, *later = [index for _, index in slot.work]
-        slot.work.clear()
+        _, running = slot.work.popleft()
         slot.dead = True
-        queue.waiting.extendleft(index for index in reversed(later) if index is not None)
+        queue.waiting.extendleft(reversed(slot.group))
+        slot.group.clear()
         if running is None:
             slot.deaths += 1
             return None

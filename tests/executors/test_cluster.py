@@ -238,7 +238,7 @@ def test_a_node_that_cannot_start_is_named_and_the_others_do_its_tasks(
     assert done.keys() == {"a", "b", "c", "d", "dies"}
     (node,) = {result[0] for result, *_ in done.values() if result}
     assert node != answer["first"]
-    assert (done["dies"][1], len(done["dies"][2])) == ("workers-died", 2)
+    assert (done["dies"][1], len(done["dies"][2])) == ("workers-died", 2), answer["warnings"]
     assert len(answer["warnings"]) == 1
     assert "is not used any more: there is no torch here" in answer["warnings"][0]
     assert answer["unknown"] == ["NotFoundError", "no column nope", "did you mean eager?"]
