@@ -187,7 +187,7 @@ class Server:
         details = self._errors() if failed or status else ""
         if self.no_fork is not None:
             self._stop()
-        if failed is not None and failed["kind"] == "fork":
+        if failed is not None and failed["kind"] == "fork" and self.no_fork is None:
             self._stop()
             self.no_fork = str(failed["message"])
             self.job(request, hear)
