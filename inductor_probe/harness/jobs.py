@@ -76,7 +76,7 @@ def measure(file: Request, request: Request, tell: Tell) -> None:
 
     `check` is false where an earlier process has checked them: `variants` are then those that are right.
     """
-    if torch.cuda._is_in_bad_fork() and "cuda" in file["source"]:  # code for a CPU does not ask for it
+    if torch.cuda._is_in_bad_fork() and torch.cuda.device_count():  # asked for GPUs, and there is one
         raise JobError("fork", "CUDA was initialised while torch was imported")
     options = options_of(request["options"])
     torch.set_num_threads(options.threads)
