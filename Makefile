@@ -5,10 +5,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
+# A file's tests stay together and in order: those of the README follow each other. Nothing asserts a time.
+# The longest files come first (tests/conftest.py), which xdist would order by their numbers of tests.
+# One worker more than there are processors: tests that wait for a budget, a lock or a child use none.
+WORKERS := -n $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))) --dist loadfile --no-loadscope-reorder
 UNTIMED := tests/gpu/test_scenarios.py tests/gpu/test_variants.py
 PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"
 
-.PHONY: demo test lint unit env check-tools clean screens notebooks fixtures test-gpu
+.PHONY: demo test quick quick-unit lint unit env check-tools clean screens notebooks fixtures compat test-gpu
 
 demo: env
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
@@ -37,11 +41,15 @@ lint: env
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# While you write: all that compiles nothing, with the static checks beside it.
+quick: env
+	@$(MAKE) --no-print-directory --jobs=2 lint quick-unit
+
+quick-unit: env
+	$(BIN)/python -m pytest -q -m "not compiles" $(WORKERS)
+
 unit: env
-# A file's tests stay together and in order: those of the README follow each other. Nothing asserts a time.
-# The longest files come first (tests/conftest.py), which xdist would order by their numbers of tests.
-# One worker more than there are processors: tests that wait for a budget, a lock or a child use none.
-	$(BIN)/python -m pytest -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest $(WORKERS)
 
 env: $(VENV)/.made-from-constraints
 
@@ -77,6 +85,10 @@ notebooks: env
 # The dumps of the installed torch that tests read: after a new torch, make them again and read the diff.
 fixtures: env
 	$(BIN)/python tests/fixtures/make_dumps.py
+
+# Another release of torch, in an environment of its own below build/compat: make compat TORCH=2.14.1
+compat: env
+	$(BIN)/python benchmarks/releases.py $(or $(TORCH),$(error which release? make compat TORCH=2.14.1))
 
 # On a machine with a GPU, with the Python that has torch and triton: make test-gpu PYTHON=python3
 # Checks without times run side by side, those with times alone.

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -85,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def surroundings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[None]:
     """Keep what tests dump out of the user's record and cache, and the tests quick.
 
     With empty caches inductor tries the compiler with each vector extension first, which takes as long as the
@@ -96,6 +95,8 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_STATE_HOME", str(shared_folder(tmp_path_factory) / "state"))
         patch.setenv("XDG_CACHE_HOME", str(shared_folder(tmp_path_factory) / "cache"))
         patch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
+        if "not compiles" in pytestconfig.getoption("-m"):  # as `make quick` asks for
+            patch.setenv("TESTS_COMPILE_NOTHING", "1")
         patch.setenv("PATH", f"{compiler_folder(tmp_path_factory)}{os.pathsep}{os.environ['PATH']}")
         patch.delenv("COLUMNS", raising=False)  # pytest's workers have it: what probe prints would be folded
         for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # those of the make that runs the tests
@@ -111,12 +112,11 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def torch_server(surroundings: None) -> Iterator[TorchServer]:
+def torch_server(surroundings: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorchServer]:
     """Return what has torch imported for processes that begin with that; it imports it for the first."""
-    with tempfile.TemporaryDirectory() as folder:
-        server = TorchServer(Path(folder))
-        yield server
-        server.close()
+    server = TorchServer(shared_folder(tmp_path_factory) / "torch_server")
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="module")

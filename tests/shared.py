@@ -18,6 +18,11 @@ _COMPILER = r"""#!/bin/bash
 # Inductor compiles the same trials in each process, and tests dump the same kernels in many.
 real={real} kept={kept}
 source= out= before= preprocesses= words=()
+if [ -n "$TESTS_COMPILE_NOTHING" ]; then
+    case " $* " in
+    *.cpp\ *) echo "this test compiles: give it the mark, pytest.mark.compiles" >&2; exit 1 ;;
+    esac
+fi
 for word in "$@"; do
     case "$before:$word" in
         -o:*) out=$word; word=OUT ;;

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,12 +35,11 @@ GRAPH = "torchinductor/model__0_inference_0.0"
 
 
 @pytest.fixture(scope="module")
-def torch_server(surroundings: None) -> Iterator[TorchServer]:
+def torch_server(surroundings: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorchServer]:
     """A server of these tests' own: what other tests left in this worker is there from its beginning."""
-    with tempfile.TemporaryDirectory() as folder:  # names of sockets are short
-        server = TorchServer(Path(folder))
-        yield server
-        server.close()
+    server = TorchServer(tmp_path_factory.mktemp("torch_server"))
+    yield server
+    server.close()
 
 
 def files(result: DumpResult) -> set[str]:

@@ -27,6 +27,7 @@ import random
 import resource
 import runpy
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -41,11 +42,13 @@ from typing import Any
 from unittest.mock import patch
 
 KINDS = ("dump", "bench", "check-op", "ask")
+OWNERS = "owners"
+"""The socket to which those connect who use a server."""
 WARM = Path(__file__).with_name("warm")
 _LATER = {
     "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "PYTHONPATH", "PATH",
     "COLUMNS", "LINES", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "XDG_STATE_HOME", "XDG_CACHE_HOME",
-    "PYTEST_CURRENT_TEST", "TESTS_TORCH_SERVER",
+    "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "TESTS_TORCH_SERVER",
 }  # fmt: skip
 """Variables that act when they are asked for; any other may have been read as torch was imported."""
 _OF_RAY = "RAY_"
@@ -119,27 +122,29 @@ _LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, reso
 
 
 class TorchServer:
-    """Serves the processes that tests of this worker start, while `environment` is theirs."""
+    """Serves the processes that tests start, while `environment` is theirs.
+
+    All workers of a session share the one of `folder`: the first starts it, and it ends with the last.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._listeners = folder, []
-        (folder / "forks").touch()
-        for kind in KINDS:
-            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            listener.bind(str(folder / kind))
-            listener.listen(64)
-            self._listeners.append(listener)
-        self._owner, theirs = socket.socketpair()
-        numbers = [theirs.fileno(), *(listener.fileno() for listener in self._listeners)]
+        folder.mkdir(exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            place = folder / "place"
+            try:
+                self.folder = Path(place.read_text())
+                self._owner = connected(self.folder)
+            except OSError:  # there is none yet, or it has ended with all who used it
+                self.folder = Path(tempfile.mkdtemp())  # names of sockets are short
+                start_server(self.folder)
+                self._owner = connected(self.folder)
+                place.write_text(str(self.folder))
         before = os.environ.get("PYTHONPATH")
         self.environment = {
-            "TESTS_TORCH_SERVER": str(folder),
+            "TESTS_TORCH_SERVER": str(self.folder),
             "PYTHONPATH": os.pathsep.join([str(WARM), *([before] if before else [])]),
         }
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, __file__, *map(str, numbers)], pass_fds=numbers, stdin=subprocess.DEVNULL
-            )
 
     def used(self) -> AbstractContextManager[object]:
         """Return a context in which processes that tests start are forked here."""
@@ -151,34 +156,73 @@ class TorchServer:
         return (self.folder / "forks").read_text().split()
 
     def close(self) -> None:
-        """End it: it ends with the socket."""
+        """Leave it: it ends when no worker is left."""
         self._owner.close()
-        for listener in self._listeners:
-            listener.close()
-        self._process.wait()
+
+
+def connected(folder: Path) -> socket.socket:
+    """Return a connection by which a server knows that somebody uses it."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(str(folder / OWNERS))
+    return connection
+
+
+def start_server(folder: Path) -> None:
+    """Start the server whose sockets are in a folder; it removes the folder at its end."""
+    (folder / "forks").touch()
+    listeners = []
+    for name in (OWNERS, *KINDS):
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(str(folder / name))
+        listener.listen(64)
+        listeners.append(listener)
+    numbers = [listener.fileno() for listener in listeners]
+    for number in numbers:
+        os.set_inheritable(number, True)
+    command = [sys.executable, __file__, str(folder), *map(str, numbers)]
+    nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+    os.posix_spawn(sys.executable, command, os.environ, file_actions=[nothing])  # it may outlive this worker
+    for listener in listeners:
+        listener.close()
 
 
 def next_program() -> list[str]:
     """Wait for the first process of a kind, and fork what imports torch for that kind.
 
-    Returns in forks of that, with the command line of the process that it is to be.
+    Returns in forks of that, with the command line of the process that it is to be. Those forks see by a pipe
+    that this process has ended, which alone has the other end.
     """
-    owner, *listeners = map(int, sys.argv[1:])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the worker decides when this ends
+    folder, owners, *listeners = sys.argv[1], *map(int, sys.argv[2:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the workers decide when this ends
+    ended, alive = os.pipe()
     waiting = dict(zip(listeners, KINDS, strict=True))
+    joining = socket.socket(fileno=owners)
+    present: dict[int, socket.socket] = {}
     with selectors.DefaultSelector() as selector:
-        for number in (owner, *waiting):
+        for number in (owners, *waiting):
             selector.register(number, selectors.EVENT_READ)
         while True:
-            ready = [key.fd for key, _ in selector.select()]
-            if owner in ready:
-                sys.exit()
-            for number in ready:
-                selector.unregister(number)
-                if os.fork() == 0:
-                    selector.close()
-                    return serve(waiting[number], number, owner)
-                os.close(number)
+            for number in [key.fd for key, _ in selector.select()]:
+                if number == owners:
+                    owner, _ = joining.accept()
+                    present[owner.fileno()] = owner
+                    selector.register(owner, selectors.EVENT_READ)
+                elif number in present:
+                    selector.unregister(number)
+                    present.pop(number).close()
+                    if not present:
+                        shutil.rmtree(folder)
+                        sys.exit()
+                else:
+                    selector.unregister(number)
+                    if os.fork() == 0:
+                        selector.close()
+                        sockets = [joining.detach(), *(owner.detach() for owner in present.values())]
+                        for other in (alive, *sockets, *(set(waiting) - {number})):
+                            os.close(other)
+                        return serve(waiting[number], number, ended)
+                    os.close(number)
+                    del waiting[number]
 
 
 def serve(kind: str, listener: int, owner: int) -> list[str]:
