@@ -471,9 +471,13 @@ def script_may_fork(command: Sequence[str], options: Mapping[str, Any]) -> bool:
 
     if list(command[:2]) != [sys.executable, str(CHILD)] or options["preexec_fn"] is not None:
         return False
-    if json.loads(command[4])["target"] or not command[5].endswith(".py"):
+    if not command[5].endswith(".py"):
         return False
     expected = {**os.environ, **environment_of("dump")}
+    if json.loads(command[4])["target"]:
+        from inductor_probe.capture.targets import ENVIRONMENT  # noqa: PLC0415 - as above
+
+        expected |= ENVIRONMENT
     try:
         text = Path(command[5]).read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -551,9 +555,30 @@ def install_late(install: Callable[..., None], events: Any, options: Any) -> Non
     wraps = wraps_undone()
     _kept.append(wraps)  # until the end of the process
     replace_imported = wraps.__enter__()
+    before = dict(vars(sys.modules["torch.cuda"]))
     install(events, options)
     replace_imported()
+    if options.target:
+        answer_as_the_target(before)
     in_process._keep_logs(events.folder / LOGS_DIR, events)
+
+
+def answer_as_the_target(before: Mapping[str, object]) -> None:
+    """Let what asked about GPUs as torch was imported ask the simulated one.
+
+    Args:
+        before: the attributes of `torch.cuda` that the interface of dynamo to devices was made of.
+    """
+    cuda, interface = sys.modules["torch.cuda"], sys.modules["torch._dynamo.device_interface"].CudaInterface
+    names = {id(function): name for name, function in before.items() if callable(function)}
+    for attribute, value in list(vars(interface).items()):
+        function = value.__func__ if isinstance(value, staticmethod) else value
+        if (name := names.get(id(function))) is not None:
+            new = getattr(cuda, name)
+            setattr(interface, attribute, staticmethod(new) if isinstance(value, staticmethod) else new)
+    for function in vars(sys.modules["torch.utils._triton"]).values():
+        if hasattr(function, "cache_clear"):
+            function.cache_clear()
 
 
 if __name__ == "__main__":
