@@ -15,6 +15,8 @@ from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.store.samples import read_samples
 from tests.store.test_samples import GUARD, PROCESS, QUAD
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 WRITES = """
 # BENCH = Bench(
 import json, sys, pathlib

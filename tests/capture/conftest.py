@@ -15,6 +15,7 @@ import pytest
 
 from inductor_probe.model.manifest import LOGS_DIR, Manifest
 from inductor_probe.store.manifest import read_manifest
+from tests.torch_server import TorchServer
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
@@ -140,10 +141,11 @@ loss.backward()
 
 
 @pytest.fixture(scope="session")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Dumped:
+def history(tmp_path_factory: pytest.TempPathFactory, torch_server: TorchServer) -> Dumped:
     """A script with a recompile, a graph break, a recompile limit that is hit, and a backward graph."""
     cwd = tmp_path_factory.mktemp("history")
-    return run_dump(cwd, write_script(cwd, HISTORY))
+    with torch_server.used():
+        return run_dump(cwd, write_script(cwd, HISTORY))
 
 
 FAILS = """
@@ -168,10 +170,11 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Dumped:
 
 
 @pytest.fixture(scope="session")
-def failed_again(failed: Dumped) -> Dumped:
+def failed_again(failed: Dumped, torch_server: TorchServer) -> Dumped:
     """The same script a second time, from the same folder."""
     cwd = failed.run.parents[1]
-    return run_dump(cwd, cwd / "script.py")
+    with torch_server.used():
+        return run_dump(cwd, cwd / "script.py")
 
 
 @pytest.fixture(scope="session")

@@ -42,6 +42,7 @@ def codes(dumped: Dumped) -> dict[str, bytes]:
 @pytest.mark.compiles
 @pytest.mark.takes(18)
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.usefixtures("warm_here")
 def test_code_and_guards_are_the_same_with_recorders_and_without(tmp_path: Path, device: str) -> None:
     target = "h200" if device == "cuda" and not torch.cuda.is_available() else None
     recorded, plain = (

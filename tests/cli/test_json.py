@@ -17,6 +17,8 @@ from tests.conftest import DUMPS, REPOSITORY, Ran
 from tests.fuzzing.tries import ask
 from tests.schemas import schema_faults
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 SAMPLES = REPOSITORY / "tests" / "fuzzing" / "fixtures"
 RUNS = sorted(path for path in DUMPS.glob("*/*/run_*") if path.is_dir())
 NAMES = re.compile(r"\b(?:(?:cpp|triton)_\w+|buf\d+|op\d+(?:_op\d+)*|arg\d+_1|primals_\d+)\b")

@@ -14,6 +14,8 @@ from tests.conftest import DUMPS, Ran
 from tests.discovery.test_discover import FIRST, LATEST, manifest
 
 Probe = Callable[..., Ran]
+pytestmark = pytest.mark.usefixtures("warm")
+
 KERNEL = "cpp_fused_flip_0"
 OLD = "model__0_inference_0.0"
 

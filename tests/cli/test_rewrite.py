@@ -14,6 +14,8 @@ import inductor_probe as ip
 from tests.conftest import DUMPS, Ran
 
 Probe = Callable[..., Ran]
+pytestmark = pytest.mark.usefixtures("warm")
+
 KERNEL = "cpp_fused_flip_0"
 
 

@@ -33,6 +33,7 @@ def stand_in(tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.compiles
+@pytest.mark.usefixtures("warm_here")
 def test_the_command_is_inductors_own(tmp_path: Path) -> None:
     command = compile_command()
     assert command.library[:2] == (command.compiler, "kernel.cpp")
@@ -53,6 +54,7 @@ def test_the_command_is_inductors_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.compiles
+@pytest.mark.usefixtures("warm_here")
 def test_a_kernels_own_vectors_are_chosen() -> None:
     if compile_command().vector_bits != 512:
         pytest.skip("this machine has no wider vectors than AVX2")

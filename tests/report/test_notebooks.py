@@ -17,7 +17,7 @@ NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 RENDER = runpy.run_path(str(REPOSITORY / "notebooks" / "render.py"))
 
 # Jupyter's libraries warn of what they will change in later versions; nothing of this project does.
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("warm")]
 
 
 def test_there_are_six() -> None:
