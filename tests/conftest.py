@@ -145,6 +145,9 @@ class Ran:
     err: str
 
 
+Probe = Callable[..., Ran]
+
+
 @pytest.fixture(scope="session")
 def fork_server(surroundings: None) -> Iterator[ForkServer]:
     """Return the process that this worker's commands are forks of; it starts with the first."""
@@ -154,7 +157,7 @@ def fork_server(surroundings: None) -> Iterator[ForkServer]:
 
 
 @pytest.fixture
-def probe(tmp_path: Path, fork_server: ForkServer) -> Callable[..., Ran]:
+def probe(tmp_path: Path, fork_server: ForkServer) -> Probe:
     """Run `probe` in a process of its own, in an empty folder unless `cwd` is given.
 
     It is a fork of one that has imported the package, wherever that cannot be told from a fresh one.

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import DUMPS
-from tests.reader.hostile import copy_of, graph_in
+from tests.dumps import graph_in
+from tests.reader.hostile import copy_of
 
 pytestmark = pytest.mark.takes(2)
 

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import inductor_probe as ip
-from inductor_probe.model.manifest import Manifest
-from inductor_probe.store.manifest import manifest_to_json
-from tests.conftest import DUMPS, Ran
+from tests.builders import manifest_text
+from tests.conftest import DUMPS, Probe
+from tests.dumps import FLIP as NEW
+from tests.dumps import TRAINING as TRAIN
+from tests.dumps import graph_in, run_in
 
-Probe = Callable[..., Ran]
 OLD = DUMPS / "torch-2.1.2-cpu" / "hflip_cl"
-NEW = DUMPS / "torch-2.13.0-cpu" / "hflip_cl"
-TRAIN = DUMPS / "torch-2.13.0-cpu" / "mlp_train"
 LAYERNORM = [DUMPS / f"torch-{version}-cpu" / "layernorm_grad" for version in ("2.1.2", "2.4.1")]
 
 
 def copy_of(scenario: Path, tmp_path: Path, name: str) -> Path:
     """A copy of a run below `tmp_path`, with another name."""
-    (run,) = (path for path in scenario.iterdir() if path.name.startswith("run_"))
     copy = tmp_path / "torch_compile_debug" / name
-    shutil.copytree(run, copy)
+    shutil.copytree(run_in(scenario), copy)
     return copy
 
 
@@ -73,36 +70,19 @@ def test_json_of_two_runs_has_their_graphs(probe: Probe) -> None:
 
 
 def test_knobs_and_versions_of_the_manifests_are_told(probe: Probe, tmp_path: Path) -> None:
-    manifest = Manifest(
-        command=("python", "check_hflip.py"),
-        script="check_hflip.py",
-        scenario="check_hflip",
-        cases=(),
-        knobs=(),
-        label="static",
-        versions=(("torch", "2.13.0"),),
-        machine=(("cores", "2"),),
-        started="2026-01-31T12:00:00+00:00",
-        duration_s=11.5,
-        outcome="ok",
-        exit_status=0,
-        compiled_frames=1,
-        graphs=(),
-    )
     for changes in (
-        {},
+        {"label": "static", "versions": (("torch", "2.13.0"),)},
         {"label": "dynamic", "knobs": (("dynamic", "True"),), "versions": (("torch", "2.12.1"),)},
     ):
-        written = replace(manifest, **changes)
-        copy = copy_of(NEW, tmp_path, f"run_{written.label}")
-        (copy / "probe.json").write_text(json.dumps(manifest_to_json(written)))
+        copy = copy_of(NEW, tmp_path, f"run_{changes['label']}")
+        (copy / "probe.json").write_text(manifest_text(**changes))
     ran = probe("diff", "static", "dynamic", cwd=tmp_path)
     assert ran.status == 0, "what was asked for makes no difference by itself"
     assert "  torch: 2.13.0 -> 2.12.1\n  --set dynamic: not set -> True\n" in ran.out
 
 
 def test_json_of_two_graphs_has_the_one_pair(probe: Probe) -> None:
-    graphs = [next(path.glob("run_*/torchinductor/model*")) for path in (OLD, NEW)]
+    graphs = [graph_in(OLD), graph_in(NEW)]
     found = json.loads(probe("diff", *graphs, "--json").out)
     assert found["diff"]["record"] == "GraphDiff"
     assert [found["diff"][side]["torch_version"] for side in ("a", "b")] == [
@@ -112,7 +92,7 @@ def test_json_of_two_graphs_has_the_one_pair(probe: Probe) -> None:
 
 
 def test_a_graph_finds_its_partner_in_a_run(probe: Probe) -> None:
-    (backward,) = TRAIN.glob("run_*/torchinductor/*backward*")
+    backward = graph_in(TRAIN, "backward")
     ran = probe("diff", backward, TRAIN)
     assert ran.status == 0
     assert ran.out.startswith(f"A  {backward}\nB  {backward}\n\nmodel__0_backward_3.1\n")

@@ -6,16 +6,14 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import inductor_probe
 from inductor_probe import cli
-from tests.conftest import DUMPS, Ran
+from tests.conftest import DUMPS, Probe, Ran
 
-Probe = Callable[..., Ran]
 ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
 
 

@@ -6,15 +6,13 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import inductor_probe
-from tests.conftest import DUMPS, Ran
+from tests.conftest import DUMPS, Probe
 
-Probe = Callable[..., Ran]
 LAYERNORM = DUMPS / "torch-2.11.0-cuda" / "layernorm_grad"
 WITHOUT_LOG = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
 

@@ -8,9 +8,8 @@ from collections.abc import Callable
 import pytest
 
 import inductor_probe as ip
-from tests.conftest import DUMPS, Ran
+from tests.conftest import DUMPS, Probe
 
-Probe = Callable[..., Ran]
 MLP = DUMPS / "torch-2.13.0-cpu" / "mlp_train"
 LAYERNORM = DUMPS / "torch-2.11.0-cuda" / "layernorm_grad"
 

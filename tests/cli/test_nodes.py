@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 
 import pytest
 
 import inductor_probe as ip
-from tests.conftest import DUMPS, Ran
+from tests.conftest import DUMPS, Probe, Ran
 
-Probe = Callable[..., Ran]
 TRAINING = DUMPS / "torch-2.13.0-cpu" / "mlp_train"
 LAYERNORM = DUMPS / "torch-2.11.0-cuda" / "layernorm_grad"
 ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import inductor_probe as ip
-from tests.conftest import DUMPS, Ran
+from tests.conftest import DUMPS, Probe
 
-Probe = Callable[..., Ran]
 KERNEL = "cpp_fused_flip_0"
 
 

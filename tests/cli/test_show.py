@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import inductor_probe as ip
-from tests.conftest import DUMPS, Ran
+from tests.conftest import DUMPS, Probe, Ran
 
-Probe = Callable[..., Ran]
 FLIP = DUMPS / "torch-2.13.0-cpu" / "hflip_cl"
 ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
 SHORT_SOFTMAX = DUMPS / "torch-2.13.0-cpu-programs" / "short_softmax"

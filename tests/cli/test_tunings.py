@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from inductor_probe.store.choices import tunings_from_csv
-from tests.conftest import DUMPS, Ran
+from tests.conftest import DUMPS, Probe
 
-Probe = Callable[..., Ran]
 CHOICES = {
     "operation": "mm",
     "inputs": ["8x16 float32", "16x4 float32"],

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import DUMPS, Ran
+from tests.conftest import DUMPS, Probe
 
-Probe = Callable[..., Ran]
 KERNEL = "cpp_fused_flip_0"
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,49 +20,30 @@ from inductor_probe.model.decision import (
     Operand,
     TorchFrame,
 )
-from inductor_probe.model.manifest import Manifest, Note
+from inductor_probe.model.manifest import Note
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.report.pages.why import why_pages
 from inductor_probe.report.terminal import to_text
 from inductor_probe.store.decisions import write_decisions
-from inductor_probe.store.manifest import manifest_to_json
-from tests.conftest import DUMPS, Ran
+from tests.builders import decision, manifest_text
+from tests.conftest import DUMPS, Probe
+from tests.dumps import LATEST, run_in
 
-Probe = Callable[..., Ran]
-LATEST = DUMPS / "torch-2.13.0-cpu"
-PLACE = TorchFrame("torch/_inductor/codegen/cpp.py", "TilingSelect.select_tiling", 3934)
 CALLER = TorchFrame("torch/_inductor/codegen/cpp.py", "CppKernelProxy.codegen_nodes", 4714)
 SHORT: dict[str, Operand] = {
     "loop": "x1", "range": 3, "range_limit": 4.0, "factor": 16, "operations": 2, "operations_limit": 10,
 }  # fmt: skip
 
 
-def scalar(number: int, *nodes: str, **changes: object) -> Decision:
-    fields = {"speculative": False, "times": 1, **changes}
-    return Decision(
-        number, "vectorisation", "node", (nodes,), "scalar", "short-inner-range", tuple(SHORT.items()), PLACE,
-        (CALLER,), bool(fields["speculative"]), int(str(fields["times"])),
-    )  # fmt: skip
+def scalar(number: int, node: str, **changes: Any) -> Decision:
+    facts = {"number": number, "cause": "short-inner-range", "operands": SHORT, "stack": (CALLER,), **changes}
+    return decision("vectorisation", node, "scalar", **facts)
 
 
-def vectorised(number: int, *nodes: str) -> Decision:
-    operands: dict[str, Operand] = {
-        "loops": ("x0",),
-        "ranges": ("64",),
-        "factor": 16,
-        "operations": 3,
-        "non_contiguous": 0,
-    }
-    return Decision(
-        number,
-        "vectorisation",
-        "node",
-        (nodes,),
-        "vectorised",
-        "contiguous-only-loop",
-        tuple(operands.items()),
-        PLACE,
-    )
+def vectorised(number: int, node: str, **changes: Any) -> Decision:
+    operands = {"loops": ("x0",), "ranges": ("64",), "factor": 16, "operations": 3, "non_contiguous": 0}
+    facts = {"number": number, "cause": "contiguous-only-loop", "operands": operands, **changes}
+    return decision("vectorisation", node, "vectorised", **facts)
 
 
 @pytest.fixture
@@ -70,7 +52,7 @@ def recorded(tmp_path: Path) -> Callable[[str, Sequence[Decision]], Path]:
 
     def copy(name: str, decisions: Sequence[Decision]) -> Path:
         run = tmp_path / name
-        shutil.copytree(next((LATEST / name).glob("run_*")), run)
+        shutil.copytree(run_in(LATEST / name), run)
         graph = min((run / "torchinductor").iterdir())
         write_decisions(graph / DECISIONS_NAME, Decisions("2.13.0", DECISION_KINDS, tuple(decisions)))
         return graph
@@ -131,7 +113,7 @@ def test_what_was_missed_is_turned_by_name_as_well(probe: Probe, recorded: Recor
 
 
 def test_a_decision_that_was_asked_for_says_so(probe: Probe, recorded: Recorded) -> None:
-    turned = replace(vectorised(1, "op0"), cause="turned", operands=(("flip", "vectorise op0"),))
+    turned = vectorised(1, "op0", cause="turned", operands={"flip": "vectorise op0"})
     graph = recorded("hflip_cl", [turned])
     assert "asked for by --vectorise op0" in probe("why", "op0", graph).out
     assert "vectorised: asked for by --vectorise op0" in probe("why", graph, COLUMNS="140").out
@@ -281,17 +263,9 @@ def test_diff_says_which_decision_changed_and_its_cause_on_both_sides(
 
 
 def test_layouts_and_fusion_say_what_was_recorded(probe: Probe, recorded: Recorded) -> None:
-    place = TorchFrame("torch/_inductor/ir.py", "StorageBox.has_exceeded_max_reads", 10071)
-    operands: dict[str, Operand] = {"node": "rev", "operations": 114, "operations_limit": 50}
-    realised = Decision(
-        1,
-        "realization",
-        "buffer",
-        (("buf0",),),
-        "realised",
-        "operations",
-        tuple(operands.items()),
-        place,
+    operands = {"node": "rev", "operations": 114, "operations_limit": 50}
+    realised = decision(
+        "realization", "buf0", "realised", "operations", subject_type="buffer", operands=operands
     )
     ran = probe("layouts", "buf0", recorded("hflip_cl", [realised]))
     assert "buf0 is a buffer of its own" in ran.out
@@ -307,12 +281,7 @@ def test_two_names_of_one_node_are_no_pair(probe: Probe, recorded: Recorded) -> 
 def test_a_recorder_that_failed_inside_torch_is_said(probe: Probe, recorded: Recorded) -> None:
     graph = recorded("hflip_cl", [scalar(1, "op0")])
     values = (("recorder", "threads._record"), ("error", "KeyError: 'x0'"))
-    manifest = Manifest(
-        command=("python", "f.py"), script="f.py", scenario="f", cases=(), knobs=(), label=None, versions=(),
-        machine=(), started="2026-01-31T12:00:00+00:00", duration_s=1.0, outcome="ok", exit_status=0,
-        compiled_frames=1, graphs=(), notes=(Note("recorder-failed", values),),
-    )  # fmt: skip
-    (graph.parents[1] / "probe.json").write_text(json.dumps(manifest_to_json(manifest)))
+    (graph.parents[1] / "probe.json").write_text(manifest_text(notes=(Note("recorder-failed", values),)))
     for words in ([], ["op0"]):
         ran = probe("why", *words, graph)
         assert ran.status == 0
@@ -328,9 +297,7 @@ def test_the_text_of_a_kernel_has_decisions_where_they_belong(probe: Probe, reco
         "count_limit": 35, "nodes": ("op0",), "node_operations": ("load",), "buffers": ("arg0_1",),
         "indices": ("2*x2",), "strides": ("2",),
     }  # fmt: skip
-    strided = replace(
-        scalar(1, "op0"), cause="non-contiguous-accesses", operands=tuple(operands.items()), stack=()
-    )
+    strided = scalar(1, "op0", cause="non-contiguous-accesses", operands=operands, stack=())
     graph = recorded("hflip_cl", [strided])
     lines = [line.strip() for line in probe("show", "cpp_fused_flip", graph, "--annotate").out.splitlines()]
     heading = lines.index("// loop nest 1 of 1, scalar: op0")
@@ -369,10 +336,8 @@ def test_the_time_of_a_kernel_counts_once_for_the_decisions_of_a_row(recorded: R
 def test_diff_shows_what_decided_about_a_pair_on_both_sides(
     probe: Probe, recorded: Recorded, tmp_path: Path
 ) -> None:
-    fused = Decision(
-        1, "fusion", "node", (("op0",), ("op1",)), "fused", "producer-and-consumer",
-        (("round", 1), ("step", 1), ("buffers", ("buf0",))), PLACE,
-    )  # fmt: skip
+    steps = {"round": 1, "step": 1, "buffers": ("buf0",)}
+    fused = decision("fusion", "op0, op1", "fused", "producer-and-consumer", operands=steps)
     refused = replace(
         fused, outcome="refused", cause="fusion-size-limit", operands=(("nodes", 2), ("limit", 1))
     )

@@ -30,11 +30,6 @@ GRAPHS = [
 ]
 
 
-def graph_in(scenario: Path) -> Path:
-    """Return the first graph of a fixture."""
-    return sorted(scenario.glob("run_*/torchinductor/*"))[0]
-
-
 def copy_of(graph: Path, to: Path) -> Path:
     """Copy a graph's folder into a run of its own; return the copy."""
     copy = to / "torch_compile_debug" / graph.parents[1].name / "torchinductor" / graph.name

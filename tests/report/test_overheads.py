@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from inductor_probe.model.bench import BenchResult, OverheadRow, Overheads, Side
+from inductor_probe.model.bench import OverheadRow, Overheads, Side
 from inductor_probe.model.remark import Subject, reported
 from inductor_probe.report.pages.overheads import overhead_sentence, overhead_table
 from inductor_probe.report.pages.whatif import with_sides
 from inductor_probe.report.terminal import to_text
+from tests.builders import bench_result
 
 
 def row(
@@ -84,10 +85,7 @@ def test_the_table_has_a_row_for_each_part_and_the_remarks() -> None:
 
 
 def test_overheads_in_a_whatif_are_named_as_in_its_table() -> None:
-    result = BenchResult(
-        "g", ("cpp_fused_a_0",), "float32 [8]", "random", "warm", 1, 3, 0.01, (), (), (), (), overheads=CPU
-    )
-    named = with_sides(result).overheads
+    named = with_sides(bench_result(kernels=("cpp_fused_a_0",), overheads=CPU)).overheads
     assert named is not None
     assert overhead_sentence(named).startswith("A takes 512.0 us: kernels 442.0 us")
     assert [row.name for row in named.rows if row.kind == "kernel"] == ["cpp_fused_a_0 of A"]
