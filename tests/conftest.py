@@ -24,7 +24,8 @@ from tests.torch_server import TorchServer
 REPOSITORY = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures"
 DUMPS = FIXTURES / "dumps"
-
+PROBE = (sys.executable, "-m", "inductor_probe")
+"""How a test starts `probe` whose process the fixture of that name cannot give: with limits, or a terminal."""
 
 CORPUS = REPOSITORY.parent / "shared" / "corpus"
 
@@ -178,5 +179,6 @@ def fresh_probe(
     arguments: list[str], cwd: Path, environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run `probe` in a process that Python starts for it."""
-    command = [sys.executable, "-m", "inductor_probe", *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [*PROBE, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )

@@ -8,9 +8,9 @@ import pytest
 from inductor_probe.api.verbs import open_graph
 from inductor_probe.bench_file.bench_file import is_as_made, write_bench_file
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
-from tests.conftest import DUMPS
+from tests.dumps import graph_in
 
-FLIP = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/output_code.py")).parent
+FLIP = graph_in("torch-2.13.0-cpu/hflip_cl")
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ import pytest
 
 import inductor_probe
 from inductor_probe import cli
-from tests.conftest import DUMPS, Probe, Ran
-
-ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
+from tests.conftest import DUMPS, PROBE, Probe, Ran
+from tests.dumps import ANTIALIAS
 
 
 @pytest.fixture
@@ -158,7 +157,7 @@ def test_head_may_close_the_pipe(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_full_disk_behind_a_pipe_is_a_sentence(tmp_path: Path, options: list[str]) -> None:
-    command = [sys.executable, "-m", "inductor_probe", "show", str(DUMPS / "torch-2.13.0-cpu/hflip_cl")]
+    command = [*PROBE, "show", str(DUMPS / "torch-2.13.0-cpu/hflip_cl")]
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
             [*command, *options], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False

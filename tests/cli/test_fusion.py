@@ -12,8 +12,8 @@ import pytest
 
 import inductor_probe
 from tests.conftest import DUMPS, Probe
+from tests.dumps import LAYERNORM
 
-LAYERNORM = DUMPS / "torch-2.11.0-cuda" / "layernorm_grad"
 WITHOUT_LOG = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
 
 

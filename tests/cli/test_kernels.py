@@ -9,9 +9,9 @@ import pytest
 
 import inductor_probe as ip
 from tests.conftest import DUMPS, Probe
+from tests.dumps import LAYERNORM
 
 MLP = DUMPS / "torch-2.13.0-cpu" / "mlp_train"
-LAYERNORM = DUMPS / "torch-2.11.0-cuda" / "layernorm_grad"
 
 
 @pytest.mark.parametrize("width", [80, 140])

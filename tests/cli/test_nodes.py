@@ -8,11 +8,8 @@ import re
 import pytest
 
 import inductor_probe as ip
-from tests.conftest import DUMPS, Probe, Ran
-
-TRAINING = DUMPS / "torch-2.13.0-cpu" / "mlp_train"
-LAYERNORM = DUMPS / "torch-2.11.0-cuda" / "layernorm_grad"
-ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
+from tests.conftest import Probe, Ran
+from tests.dumps import ANTIALIAS, LAYERNORM, TRAINING
 
 
 def names(ran: Ran) -> list[str]:

@@ -10,8 +10,9 @@ import pytest
 
 import inductor_probe as ip
 from tests.builders import manifest_text
-from tests.conftest import DUMPS, Probe
+from tests.conftest import Probe
 from tests.discovery.test_discover import FIRST, LATEST
+from tests.dumps import run_in
 
 KERNEL = "cpp_fused_flip_0"
 OLD = "model__0_inference_0.0"
@@ -21,8 +22,7 @@ OLD = "model__0_inference_0.0"
 def here(tmp_path: Path) -> Path:
     """An older run of hflip, labelled flip, and the latest of a training graph, labelled mlp."""
     for name, dump, label in ((FIRST, "hflip_cl", "flip"), (LATEST, "mlp_train", "mlp")):
-        (run,) = (DUMPS / "torch-2.13.0-cpu" / dump).glob("run_*")
-        shutil.copytree(run, tmp_path / "torch_compile_debug" / name)
+        shutil.copytree(run_in(f"torch-2.13.0-cpu/{dump}"), tmp_path / "torch_compile_debug" / name)
         (tmp_path / "torch_compile_debug" / name / "probe.json").write_text(manifest_text(label=label))
     return tmp_path
 

@@ -10,12 +10,9 @@ import pytest
 
 import inductor_probe as ip
 from tests.conftest import DUMPS, Probe, Ran
+from tests.dumps import ANTIALIAS, FLIP, FOREACH, TRAINING, graph_in
 
-FLIP = DUMPS / "torch-2.13.0-cpu" / "hflip_cl"
-ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
 SHORT_SOFTMAX = DUMPS / "torch-2.13.0-cpu-programs" / "short_softmax"
-TRAINING = DUMPS / "torch-2.13.0-cpu" / "mlp_train"
-FOREACH = DUMPS / "torch-2.11.0-cuda" / "foreach_adam"
 OLD = DUMPS / "torch-2.2.2-cpu" / "inplace_mutation"
 
 
@@ -45,8 +42,7 @@ def test_a_node_is_linked_from_the_line_to_the_launch(probe: Probe) -> None:
 
 def test_the_dumped_text_has_its_line_numbers(probe: Probe) -> None:
     out = shown(probe("show", "op0", FLIP, "--raw"))
-    (file,) = FLIP.glob("run_*/torchinductor/*/ir_post_fusion.txt")
-    lines = file.read_text().split("\n")
+    lines = (graph_in(FLIP) / "ir_post_fusion.txt").read_text().split("\n")
     number = next(at for at, line in enumerate(lines, start=1) if line.startswith("class op0_loop_body"))
     assert f"{number}  class op0_loop_body:" in out
     assert "computes\n" not in out
@@ -75,7 +71,7 @@ def test_a_name_in_several_graphs_shows_each(probe: Probe) -> None:
     out = shown(probe("show", "op0", TRAINING))
     assert "model__0_forward_1.0" in out
     assert "model__0_backward_3.1" in out
-    one = shown(probe("show", "op0", next(TRAINING.glob("run_*/torchinductor/*backward*"))))
+    one = shown(probe("show", "op0", graph_in(TRAINING, "backward")))
     assert "model__0_forward_1.0" not in one
 
 
@@ -224,7 +220,7 @@ def test_what_is_not_there_gets_a_sentence(
 
 
 def test_several_kernels_that_start_so_are_named(probe: Probe) -> None:
-    backward = next(TRAINING.glob("run_*/torchinductor/*backward*"))
+    backward = graph_in(TRAINING, "backward")
     ran = probe("show", "cpp_fused_", backward)
     assert ran.status == 2
     assert "2 kernels of model__0_backward_3.1 start with cpp_fused_" in ran.err

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.store.choices import tunings_from_csv
-from tests.conftest import DUMPS, Probe
+from tests.conftest import Probe
+from tests.dumps import graph_in
 
 CHOICES = {
     "operation": "mm",
@@ -26,7 +27,7 @@ CHOICES = {
 @pytest.fixture
 def graph(tmp_path: Path) -> Path:
     """A graph of a fixture with what `probe dump` would have written beside it."""
-    (stored,) = (DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/")
+    stored = graph_in("torch-2.13.0-cpu/hflip_cl")
     folder = Path(shutil.copytree(stored, tmp_path / stored.name))
     (folder / "probe_choices.jsonl").write_text(json.dumps(CHOICES) + "\n")
     return folder
@@ -91,7 +92,7 @@ def test_configs_of_a_table_become_variants(probe: Probe, corpus: Path, tmp_path
     ran = probe("rewrite", "--tuned", table, copy)
     assert ran.status == 0, ran.err
     assert "config={'YBLOCK': 32, 'XBLOCK': 8, 'num_warps': 4, 'num_stages': 1}" in ran.out
-    other = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/"))
+    other = graph_in("torch-2.13.0-cpu/hflip_cl")
     ran = probe("rewrite", "--tuned", table, other)
     assert ran.status == 2
     assert "has no config for a Triton kernel of" in ran.err
