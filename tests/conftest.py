@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ REPOSITORY = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures"
 DUMPS = FIXTURES / "dumps"
 PROBE = (sys.executable, "-m", "inductor_probe")
-"""How a test starts `probe` whose process the fixture of that name cannot give: with limits, or a terminal."""
+"""Starts `probe` where the fixture of that name cannot: with limits, or in a terminal."""
 
 CORPUS = REPOSITORY.parent / "shared" / "corpus"
 
@@ -147,6 +148,7 @@ class Ran:
 
 
 Probe = Callable[..., Ran]
+Screen = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
@@ -173,6 +175,19 @@ def probe(tmp_path: Path, fork_server: ForkServer) -> Probe:
         return Ran(ended.returncode, ended.stdout, ended.stderr)
 
     return _probe
+
+
+@pytest.fixture
+def screen(probe: Probe, tmp_path: Path) -> Screen:
+    """Run `probe` with 100 columns; return all that it printed and how it ended, as one text for a snapshot."""
+
+    def _screen(*arguments: str | Path, columns: int = 100, **options: Any) -> str:
+        ran = probe(*arguments, COLUMNS=str(columns), **options)
+        errors = f"--- stderr\n{ran.err}" if ran.err else ""
+        status = f"--- status {ran.status}\n" if ran.status else ""
+        return f"{ran.out}{errors}{status}".replace(str(tmp_path), "TMP").replace(str(DUMPS), "DUMPS")
+
+    return _screen
 
 
 def fresh_probe(
