@@ -179,7 +179,7 @@ def probe(tmp_path: Path, fork_server: ForkServer) -> Probe:
 
 @pytest.fixture
 def screen(probe: Probe, tmp_path: Path) -> Screen:
-    """Run `probe` with 100 columns; return all that it printed and how it ended, as one text for a snapshot."""
+    """Run `probe` with 100 columns; return what it printed and how it ended, for a snapshot."""
 
     def _screen(*arguments: str | Path, columns: int = 100, **options: Any) -> str:
         ran = probe(*arguments, COLUMNS=str(columns), **options)
