@@ -30,7 +30,7 @@ def copy_of(scenario: Path, tmp_path: Path, name: str) -> Path:
 
 def test_equal_runs_are_said_to_be_equal(probe: Probe, screen: Screen, tmp_path: Path) -> None:
     copy = copy_of(TRAIN, tmp_path, "run_renamed")
-    assert screen("diff", TRAIN, copy, columns=400) == snapshot("""\
+    assert screen("diff", TRAIN, copy, columns=1000) == snapshot("""\
 A  DUMPS/torch-2.13.0-cpu/mlp_train/run_2026_11_21_02_11_02_311251-pid_7367
 B  TMP/torch_compile_debug/run_renamed
 all 2 pairs of graphs are equal
@@ -43,7 +43,7 @@ equal, names and spelling aside:
 
 
 def test_different_graphs_end_with_1_and_say_why(screen: Screen) -> None:
-    assert screen("diff", OLD, NEW, columns=400) == snapshot("""\
+    assert screen("diff", OLD, NEW, columns=1000) == snapshot("""\
 A  DUMPS/torch-2.1.2-cpu/hflip_cl/run_2026_11_21_03_01_35_727033-pid_2279
 B  DUMPS/torch-2.13.0-cpu/hflip_cl/run_2026_11_21_02_09_10_346092-pid_5393
 environment
@@ -174,7 +174,7 @@ def test_what_could_not_be_read_ends_with_2_and_the_rest_is_compared(screen: Scr
     copy = copy_of(NEW, tmp_path, "run_damaged")
     (file,) = copy.glob("torchinductor/*/ir_post_fusion.txt")
     file.unlink()
-    assert screen("diff", NEW, copy, columns=400) == snapshot("""\
+    assert screen("diff", NEW, copy, columns=1000) == snapshot("""\
 A  DUMPS/torch-2.13.0-cpu/hflip_cl/run_2026_11_21_02_09_10_346092-pid_5393
 B  TMP/torch_compile_debug/run_damaged
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
+from inline_snapshot import snapshot
 
 import inductor_probe as ip
-from tests.conftest import DUMPS, Probe
-from tests.dumps import LAYERNORM
-
-MLP = DUMPS / "torch-2.13.0-cpu" / "mlp_train"
+from inductor_probe.report.terminal import to_text
+from tests.conftest import Probe, Screen
+from tests.dumps import FLIP, LAYERNORM
+from tests.dumps import TRAINING as MLP
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -55,38 +55,35 @@ def test_filters_and_sorting(probe: Probe) -> None:
     assert moved == sorted(moved, reverse=True)
 
 
-def test_an_empty_answer_explains_itself(probe: Probe) -> None:
-    ran = probe("kernels", MLP, "--only", "triton")
-    assert (ran.status, ran.out) == (0, "")
-    assert "no kernel matches these filters (6 kernels)" in ran.err
-    ran = probe("kernels", MLP, "--only", "scalr")
-    assert ran.status == 2
-    assert "unknown trait of a kernel scalr" in ran.err
-    assert "did you mean scalar" in ran.err
+def test_an_empty_answer_explains_itself(screen: Screen) -> None:
+    assert screen("kernels", MLP, "--only", "triton") == snapshot("""\
+--- stderr
+no kernel matches these filters (6 kernels)
+""")
+    assert screen("kernels", MLP, "--only", "scalr") == snapshot("""\
+--- stderr
+error: unknown trait of a kernel scalr
+hint: did you mean scalar?
+--- status 2
+""")
 
 
-def test_remarks_name_their_kernel(probe: Probe) -> None:
-    ran = probe("kernels", DUMPS / "torch-2.13.0-cpu" / "hflip_cl")
-    assert (
-        "! cpp_fused_flip_0: 1 of 1 loop nest is scalar (kernel reads and writes 294 KiB); the dump does not"
-    ) in ran.out
-    page = probe("show", "cpp_fused_flip_0", DUMPS / "torch-2.13.0-cpu" / "hflip_cl").out
-    assert "! 1 of 1 loop nest is scalar" in page
-    assert "it has reversed accesses" in page  # as a fact of the nest, and not as the cause
+def test_remarks_name_their_kernel(screen: Screen) -> None:
+    assert screen("kernels", FLIP) == snapshot("""\
+model__0_inference_0.0  1 kernel
+kernel            how           nodes  computes  loads  stores    reads   writes  calls
+cpp_fused_flip_0  C++, 0/1 vec      1  rev           1       1  147 KiB  147 KiB      1
+left out at 100 columns: from (a pipe has them)
+  ! cpp_fused_flip_0: 1 of 1 loop nest is scalar (kernel reads and writes 294 KiB); the dump does
+    not record why
+""")
 
 
-def test_the_page_of_a_kernel(read: Callable[..., object]) -> None:
-    shown = repr(ip.show("cpp_fused_flip_0", DUMPS / "torch-2.13.0-cpu" / "hflip_cl"))
-    for part in (
-        "C++, 0/1 vec",
-        "in_ptr0",
-        "const uint8_t*",
-        "uint8 [1, 3, 224, 224]",
-        "x0 224 (omp for)",
-        "launches",
-    ):
-        assert part in shown
-    assert "void  kernel" not in shown
+def test_the_page_of_a_kernel_is_that_of_the_command(screen: Screen) -> None:
+    """What is on it: `test_show.py`."""
+    page = to_text(ip.show("cpp_fused_flip_0", FLIP).document, 100)
+    assert screen("show", "cpp_fused_flip_0", FLIP) == f"{page}\n"
+    assert "void  kernel" not in page
 
 
 def test_python_knows_what_the_command_line_knows() -> None:
