@@ -179,16 +179,15 @@ def probe(tmp_path: Path, fork_server: ForkServer) -> Probe:
 
 @pytest.fixture
 def screen(probe: Probe, tmp_path: Path) -> Screen:
-    """Run `probe` with 100 columns; return what it printed and how it ended, for a snapshot."""
+    """Run `probe` with 100 columns; return its output, errors behind `2> `, and its status if not 0."""
 
     def _screen(*arguments: str | Path, columns: int = 100, **options: Any) -> str:
         ran = probe(*arguments, COLUMNS=str(columns), **options)
-        errors = f"--- stderr\n{ran.err}" if ran.err else ""
-        status = f"--- status {ran.status}\n" if ran.status else ""
         places = {str(tmp_path): "TMP", str(DUMPS): "DUMPS"}
         if columns < 1000 and ("…/" in ran.out or any(place in "".join(ran.out.split()) for place in places)):
             pytest.fail("where lines with a path are folded differs between machines: say columns=1000")
-        text = f"{ran.out}{errors}{status}"
+        errors = "".join(f"2> {line}" for line in ran.err.splitlines(keepends=True))
+        text = f"{ran.out}{errors}exit {ran.status}\n" if ran.status else ran.out + errors
         for place, name in places.items():
             text = text.replace(place, name)
         return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -31,6 +32,13 @@ def graph_in(dump: str | Path, part: str = "") -> Path:
 def folder_of(dump: str | Path, at: int = 0) -> Path:
     """Return the folder of a graph of a dump, in the order of compilation."""
     return sorted(run_in(dump).glob("torchinductor/model*"), key=lambda path: path.suffix)[at]
+
+
+def copy_of(graph: Path, to: Path) -> Path:
+    """Copy a graph's folder into a run of its own, for a test that changes it; return the copy."""
+    copy = to / "torch_compile_debug" / graph.parents[1].name / "torchinductor" / graph.name
+    shutil.copytree(graph, copy)
+    return copy
 
 
 def read_at(folder: Path) -> CompiledGraph:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,6 @@ from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from tests.dumps import graph_in
 
 FLIP = graph_in("torch-2.13.0-cpu/hflip_cl")
-
-
-@pytest.fixture
-def graph_dir(tmp_path: Path) -> Path:
-    folder = tmp_path / FLIP.name
-    folder.mkdir()
-    for name in ("output_code.py", "fx_graph_runnable.py"):
-        shutil.copy(FLIP / name, folder)
-    return folder
 
 
 def edit(path: Path, before: str, after: str) -> bytes:

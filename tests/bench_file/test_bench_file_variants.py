@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,6 @@ from tests.dumps import graph_in
 
 FLIP = graph_in("torch-2.13.0-cpu/hflip_cl")
 KERNEL = "cpp_fused_flip_0"
-
-
-@pytest.fixture
-def graph_dir(tmp_path: Path) -> Path:
-    folder = tmp_path / FLIP.name
-    folder.mkdir()
-    for name in ("output_code.py", "fx_graph_runnable.py"):
-        shutil.copy(FLIP / name, folder)
-    return folder
 
 
 def definition(path: Path, name: str) -> str:

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import DUMPS, PROBE
-from tests.dumps import graph_in
-from tests.reader.hostile import copy_of
+from tests.dumps import copy_of, graph_in
 
 pytestmark = pytest.mark.takes(2)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from tests.conftest import DUMPS, Probe, Ran, Screen
+from tests.dumps import FLIP, copy_of, graph_in
 
 
 def checked(ran: Ran) -> dict[str, Any]:
@@ -39,28 +39,19 @@ def test_the_whole_corpus_is_whole(probe: Probe, corpus: Path) -> None:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Copy a small run; return its only graph's folder."""
-    run = tmp_path / "torch_compile_debug"
-    shutil.copytree(DUMPS / "torch-2.13.0-cpu" / "hflip_cl", run)
-    (graph,) = run.glob("run_*/torchinductor/model*")
-    return graph
+    """A copy of a small graph, alone in its run."""
+    return copy_of(graph_in(FLIP), tmp_path)
 
 
 def test_an_aborted_compile_is_told(screen: Screen, copy: Path) -> None:
     (copy / "output_code.py").unlink()
     (copy / "ir_post_fusion.txt").write_text("")
-    assert screen("check", copy.parents[2], columns=1000) == snapshot("""\
-not whole: 1 graph, 1 node, 0 kernels, 0 launches, 125 lines (55 read, 42 checked, 28 comments or empty)
-  ir_post_fusion.txt: 1 line (1 comments or empty)
-  ir_pre_fusion.txt: 28 lines (26 read, 2 comments or empty)
-  fx_graph_transformed.py: 5 lines (4 read, 1 checked)
-  fx_graph_readable.py: 5 lines (4 read, 1 checked)
-  fx_graph_runnable.py: 85 lines (20 read, 40 checked, 25 comments or empty)
-  inductor_provenance_tracking_node_mappings.json: 1 line (1 read)
-
-TMP/torch_compile_debug/run_2026_11_21_02_09_10_346092-pid_5393/torchinductor/model__0_inference_0.0/output_code.py does not exist
-TMP/torch_compile_debug/run_2026_11_21_02_09_10_346092-pid_5393/torchinductor/model__0_inference_0.0/ir_post_fusion.txt:1: no node after fusion, though there are some before it
---- status 1
+    counts, problems = screen("check", copy.parents[2], columns=1000).split("\n\n")
+    assert counts.startswith("not whole: 1 graph, ")
+    assert problems.replace(copy.parents[1].name, "run") == snapshot("""\
+TMP/torch_compile_debug/run/torchinductor/model__0_inference_0.0/output_code.py does not exist
+TMP/torch_compile_debug/run/torchinductor/model__0_inference_0.0/ir_post_fusion.txt:1: no node after fusion, though there are some before it
+exit 1
 """)  # noqa: E501
 
 
@@ -141,19 +132,11 @@ def test_a_missing_def_forward_is_not_whole(screen: Screen, copy: Path) -> None:
     path = copy / "fx_graph_transformed.py"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if "def forward" not in line))
-    assert screen("check", copy, columns=1000) == snapshot("""\
-not whole: 1 graph, 1 node, 1 kernel, 1 launch, 264 lines (83 read, 135 checked, 46 comments or empty)
-  ir_post_fusion.txt: 28 lines (26 read, 2 comments or empty)
-  ir_pre_fusion.txt: 28 lines (26 read, 2 comments or empty)
-  C++ kernels in output_code.py: 35 lines (35 checked)
-  wrapper in output_code.py: 78 lines (3 read, 58 checked, 17 comments or empty)
-  fx_graph_transformed.py: 4 lines (3 read, 1 checked)
-  fx_graph_readable.py: 5 lines (4 read, 1 checked)
-  fx_graph_runnable.py: 85 lines (20 read, 40 checked, 25 comments or empty)
-  inductor_provenance_tracking_node_mappings.json: 1 line (1 read)
-
-TMP/torch_compile_debug/run_2026_11_21_02_09_10_346092-pid_5393/torchinductor/model__0_inference_0.0/fx_graph_transformed.py:1: class <lambda> has no def forward
---- status 1
+    counts, problems = screen("check", copy, columns=1000).split("\n\n")
+    assert counts.startswith("not whole: 1 graph, ")
+    assert problems.replace(copy.parents[1].name, "run") == snapshot("""\
+TMP/torch_compile_debug/run/torchinductor/model__0_inference_0.0/fx_graph_transformed.py:1: class <lambda> has no def forward
+exit 1
 """)  # noqa: E501
 
 
@@ -165,7 +148,7 @@ def test_an_empty_run_says_why(screen: Screen, tmp_path: Path) -> None:
 not whole: 0 graphs, 0 nodes, 0 kernels, 0 launches, 0 lines
 
 TMP/torch_compile_debug/run_2026_01_01_00_00_00_000000-pid_1: no graph was dumped, and there is no probe.json that records why; consistent with a warm cache: `probe dump` gives each run an empty one
---- status 1
+exit 1
 """)  # noqa: E501
 
 
@@ -174,7 +157,7 @@ def test_a_folder_without_a_dump_is_not_whole(screen: Screen, tmp_path: Path) ->
 not whole: 0 graphs, 0 nodes, 0 kernels, 0 launches, 0 lines
 
 no dump below TMP
---- status 1
+exit 1
 """)
 
 

@@ -73,7 +73,7 @@ kernels
     code -5 +14 lines (--code shows them)
 
 spelling only: index type (1), graph name (1)
---- status 1
+exit 1
 """)
 
 
@@ -151,22 +151,16 @@ def test_code_is_shown_on_demand(probe: Probe, order: tuple[str, ...]) -> None:
 
 
 def test_bad_input_gets_a_sentence(screen: Screen) -> None:
-    assert screen("diff") == snapshot("""\
---- stderr
-error: there are not two runs below TMP to compare
-hint: name two: probe diff RUN_A RUN_B
---- status 2
-""")
-    assert screen("diff", "nowhere/at/all", NEW) == snapshot("""\
---- stderr
-error: TMP/nowhere/at/all does not exist
---- status 2
-""")
-    assert screen("diff", OLD, NEW, "--code", "triton_x") == snapshot("""\
---- stderr
-error: neither side has a kernel triton_x
-hint: there is cpp_fused_flip_0
---- status 2
+    questions = ([], ["nowhere/at/all", NEW], [OLD, NEW, "--code", "triton_x"])
+    assert "".join(screen("diff", *words) for words in questions) == snapshot("""\
+2> error: there are not two runs below TMP to compare
+2> hint: name two: probe diff RUN_A RUN_B
+exit 2
+2> error: TMP/nowhere/at/all does not exist
+exit 2
+2> error: neither side has a kernel triton_x
+2> hint: there is cpp_fused_flip_0
+exit 2
 """)
 
 
@@ -181,9 +175,8 @@ B  TMP/torch_compile_debug/run_damaged
 model__0_inference_0.0
   A and B compute the same with the same code; nothing differs
   not compared: B has no nodes after fusion: fusion and what nodes compute
---- stderr
-warning: TMP/torch_compile_debug/run_damaged/torchinductor/model__0_inference_0.0/ir_post_fusion.txt does not exist
---- status 2
+2> warning: TMP/torch_compile_debug/run_damaged/torchinductor/model__0_inference_0.0/ir_post_fusion.txt does not exist
+exit 2
 """)  # noqa: E501
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,22 +11,14 @@ import pytest
 
 import inductor_probe
 from inductor_probe import cli
-from tests.conftest import DUMPS, PROBE, Probe, Ran
-from tests.dumps import ANTIALIAS
+from tests.conftest import PROBE, Probe, Ran
+from tests.dumps import ANTIALIAS, FLIP, copy_of, graph_in
 
 
 @pytest.fixture
-def run_copy(tmp_path: Path) -> Path:
-    """A copy of a run that a test may damage."""
-    (run,) = (DUMPS / "torch-2.13.0-cpu" / "hflip_cl").iterdir()
-    copy = tmp_path / "torch_compile_debug" / run.name
-    shutil.copytree(run, copy)
-    return copy
-
-
-def graph_of(run: Path) -> Path:
-    (graph,) = (run / "torchinductor").iterdir()
-    return graph
+def graph(tmp_path: Path) -> Path:
+    """A copy of a graph that a test may damage."""
+    return copy_of(graph_in(FLIP), tmp_path)
 
 
 def test_help_groups_verbs_by_question(probe: Probe) -> None:
@@ -157,7 +148,7 @@ def test_head_may_close_the_pipe(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_full_disk_behind_a_pipe_is_a_sentence(tmp_path: Path, options: list[str]) -> None:
-    command = [*PROBE, "show", str(DUMPS / "torch-2.13.0-cpu/hflip_cl")]
+    command = [*PROBE, "show", str(FLIP)]
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
             [*command, *options], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
@@ -214,15 +205,15 @@ def test_bad_input_gets_a_sentence(probe: Probe, arguments: list[str], error: st
         assert hint in lines[1]
 
 
-def test_an_unknown_graph_offers_near_ones(probe: Probe, run_copy: Path, tmp_path: Path) -> None:
+def test_an_unknown_graph_offers_near_ones(probe: Probe, graph: Path, tmp_path: Path) -> None:
     lines = complaint(probe("layouts", "buf0", "model__0_inferense_0.0", cwd=tmp_path))
     assert lines[1] == "hint: did you mean model__0_inference_0.0?"
 
 
 def test_a_truncated_ir_file_is_named_and_the_rest_is_shown(
-    probe: Probe, run_copy: Path, tmp_path: Path
+    probe: Probe, graph: Path, tmp_path: Path
 ) -> None:
-    file = graph_of(run_copy) / "ir_post_fusion.txt"
+    file = graph / "ir_post_fusion.txt"
     file.write_text(file.read_text()[:-120])
     ran = probe("layouts", cwd=tmp_path)
     assert "buf0" in ran.out
@@ -232,17 +223,17 @@ def test_a_truncated_ir_file_is_named_and_the_rest_is_shown(
 
 
 @pytest.mark.parametrize("damage", [b"\x00\x01\x02", b"op0: \xff\xfe"])
-def test_a_binary_ir_file_is_named(probe: Probe, run_copy: Path, tmp_path: Path, damage: bytes) -> None:
-    file = graph_of(run_copy) / "ir_post_fusion.txt"
+def test_a_binary_ir_file_is_named(probe: Probe, graph: Path, tmp_path: Path, damage: bytes) -> None:
+    file = graph / "ir_post_fusion.txt"
     file.write_bytes(damage)
     ran = probe("layouts", "buf0", cwd=tmp_path)
     assert f"{file.name}:1: not text" in ran.err
     assert "buf0" in ran.out  # ir_pre_fusion.txt still tells
 
 
-def test_an_unreadable_file_is_named(probe: Probe, run_copy: Path, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_named(probe: Probe, graph: Path, tmp_path: Path) -> None:
     # A folder in a file's place cannot be read by anyone, root included.
-    file = graph_of(run_copy) / "ir_post_fusion.txt"
+    file = graph / "ir_post_fusion.txt"
     file.unlink()
     file.mkdir()
     ran = probe("layouts", cwd=tmp_path)

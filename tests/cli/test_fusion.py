@@ -237,41 +237,27 @@ def test_json_of_a_pair_has_reason_numbers_and_settings(probe: Probe) -> None:
 
 
 def test_what_cannot_be_answered_is_a_sentence_and_a_hint(screen: Screen) -> None:
-    assert screen("fusion", "op77", "op0", LAYERNORM) == snapshot("""\
---- stderr
-error: none of the 2 graphs of DUMPS/torch-2.11.0-cuda/layernorm_grad/run_2026_11_21_02_14_37_973433-pid_1237 has it: model__0_forward_1.0 has no node or buffer op77
-hint: did you mean op5 or op4 or op3?
---- status 2
+    names = (["op77", "op0"], ["op0", "buf0"], ["primals_1"], ["op0", "op1", "op2"])
+    questions = [*([*each, LAYERNORM] for each in names), ["op0", "/not/there"], ["op0"]]
+    assert "".join(screen("fusion", *words) for words in questions) == snapshot("""\
+2> error: none of the 2 graphs of DUMPS/torch-2.11.0-cuda/layernorm_grad/run_2026_11_21_02_14_37_973433-pid_1237 has it: model__0_forward_1.0 has no node or buffer op77
+2> hint: did you mean op5 or op4 or op3?
+exit 2
+2> error: op0 and buf0 both name op0
+2> hint: name two different nodes or buffers
+exit 2
+2> error: none of the 2 graphs of DUMPS/torch-2.11.0-cuda/layernorm_grad/run_2026_11_21_02_14_37_973433-pid_1237 has it: primals_1 is an input of model__0_forward_1.0: no node writes it, so none can be fused
+2> hint: name a node (op3) or a buffer that one writes (buf3)
+exit 2
+2> error: at most 2 names and a run or graph, not 4 arguments
+2> hint: see probe fusion --help
+exit 2
+2> error: /not/there does not exist
+exit 2
+2> error: no run in TMP/torch_compile_debug
+2> hint: dump a script first: probe dump check_hflip.py
+exit 2
 """)  # noqa: E501
-    assert screen("fusion", "op0", "buf0", LAYERNORM) == snapshot("""\
---- stderr
-error: op0 and buf0 both name op0
-hint: name two different nodes or buffers
---- status 2
-""")
-    assert screen("fusion", "primals_1", LAYERNORM) == snapshot("""\
---- stderr
-error: none of the 2 graphs of DUMPS/torch-2.11.0-cuda/layernorm_grad/run_2026_11_21_02_14_37_973433-pid_1237 has it: primals_1 is an input of model__0_forward_1.0: no node writes it, so none can be fused
-hint: name a node (op3) or a buffer that one writes (buf3)
---- status 2
-""")  # noqa: E501
-    assert screen("fusion", "op0", "op1", "op2", LAYERNORM) == snapshot("""\
---- stderr
-error: at most 2 names and a run or graph, not 4 arguments
-hint: see probe fusion --help
---- status 2
-""")
-    assert screen("fusion", "op0", "/not/there") == snapshot("""\
---- stderr
-error: /not/there does not exist
---- status 2
-""")
-    assert screen("fusion", "op0") == snapshot("""\
---- stderr
-error: no run in TMP/torch_compile_debug
-hint: dump a script first: probe dump check_hflip.py
---- status 2
-""")
 
 
 def test_a_log_and_ir_that_disagree_are_warned_of(probe: Probe, tmp_path: Path) -> None:

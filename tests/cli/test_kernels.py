@@ -57,14 +57,12 @@ def test_filters_and_sorting(probe: Probe) -> None:
 
 def test_an_empty_answer_explains_itself(screen: Screen) -> None:
     assert screen("kernels", MLP, "--only", "triton") == snapshot("""\
---- stderr
-no kernel matches these filters (6 kernels)
+2> no kernel matches these filters (6 kernels)
 """)
     assert screen("kernels", MLP, "--only", "scalr") == snapshot("""\
---- stderr
-error: unknown trait of a kernel scalr
-hint: did you mean scalar?
---- status 2
+2> error: unknown trait of a kernel scalr
+2> hint: did you mean scalar?
+exit 2
 """)
 
 

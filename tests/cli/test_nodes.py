@@ -113,29 +113,22 @@ def test_before_fusion_there_are_at_least_as_many(probe: Probe) -> None:
 
 
 def test_what_nothing_has_is_said_with_near_names(screen: Screen) -> None:
-    assert screen("nodes", TRAINING, "--kind", "reductio") == snapshot("""\
---- stderr
-error: unknown kind of node reductio
-hint: did you mean reduction?
---- status 2
-""")
-    assert screen("nodes", TRAINING, "--reads", "buf99") == snapshot("""\
---- stderr
-error: no buffer or input buf99
-hint: did you mean buf5 or buf4 or buf3?
---- status 2
-""")
-    assert screen("nodes", TRAINING, "--kernel", "cpp_fused_sun") == snapshot("""\
---- stderr
-error: no node runs in a kernel cpp_fused_sun
-hint: did you mean cpp_fused_sum_1 or cpp_fused_gelu_native_dropout_0?
---- status 2
+    options = [["--kind", "reductio"], ["--reads", "buf99"], ["--kernel", "cpp_fused_sun"]]
+    assert "".join(screen("nodes", TRAINING, *option) for option in options) == snapshot("""\
+2> error: unknown kind of node reductio
+2> hint: did you mean reduction?
+exit 2
+2> error: no buffer or input buf99
+2> hint: did you mean buf5 or buf4 or buf3?
+exit 2
+2> error: no node runs in a kernel cpp_fused_sun
+2> hint: did you mean cpp_fused_sum_1 or cpp_fused_gelu_native_dropout_0?
+exit 2
 """)
     assert screen("nodes", ANTIALIAS, "--source", "capture.py:1") == snapshot("""\
---- stderr
-error: no node is known to come from capture.py:1
-hint: did you mean /repro/capture.py:51 or /repro/capture.py:69 or /repro/capture.py:68?
---- status 2
+2> error: no node is known to come from capture.py:1
+2> hint: did you mean /repro/capture.py:51 or /repro/capture.py:69 or /repro/capture.py:68?
+exit 2
 """)
 
 

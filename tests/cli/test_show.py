@@ -356,10 +356,9 @@ def test_what_is_not_there_gets_a_sentence(
 
 def test_several_kernels_that_start_so_are_named(screen: Screen) -> None:
     assert screen("show", "cpp_fused_", graph_in(TRAINING, "backward")) == snapshot("""\
---- stderr
-error: 2 kernels of model__0_backward_3.1 start with cpp_fused_
-hint: did you mean cpp_fused_sum_1?
---- status 2
+2> error: 2 kernels of model__0_backward_3.1 start with cpp_fused_
+2> hint: did you mean cpp_fused_sum_1?
+exit 2
 """)
 
 

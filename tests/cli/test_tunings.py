@@ -57,8 +57,7 @@ def test_json_and_csv_hold_every_choice(probe: Probe, graph: Path) -> None:
 def test_without_choices_the_way_to_them_is_told(screen: Screen, graph: Path) -> None:
     (graph / "probe_choices.jsonl").unlink()
     assert screen("tunings", graph) == snapshot("""\
---- stderr
-nothing was autotuned in it, or it was not recorded: dump what calls torch.compile(mode='max-autotune')
+2> nothing was autotuned in it, or it was not recorded: dump what calls torch.compile(mode='max-autotune')
 """)
 
 
@@ -73,10 +72,9 @@ mm(8x16 float32, 16x4 float32)
     triton_mm_1   20.00    2.00x  triton  BLOCK_M=32, num_warps=2
     triton_mm_2  failed           triton  BLOCK_M=64, num_warps=4
 mm was fastest; which choice the wrapper runs could not be proved
---- stderr
-warning: TMP/model__0_inference_0.0/probe_choices.jsonl:2: not a line of JSON: cut off while it was written?
---- status 2
-""")
+2> warning: TMP/model__0_inference_0.0/probe_choices.jsonl:2: not a line of JSON: cut off while it was written?
+exit 2
+""")  # noqa: E501
 
 
 def test_an_exported_table_is_shown_again_as_it_was(probe: Probe, graph: Path, tmp_path: Path) -> None:
