@@ -73,6 +73,15 @@ def read() -> Callable[..., CompiledGraph]:
     return _read
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let workers of pytest-xdist compare snapshots as plain values.
+
+    The plugin does no more in them, and may complain of its temporary folder when such a process ends.
+    """
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.set_blocked("inline-snapshot-plugin")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take longest: such a one at the end would run alone.
 
