@@ -77,19 +77,6 @@ exit 1
 """)
 
 
-@pytest.mark.parametrize("columns", ["80", "140"])
-def test_widths_hold(probe: Probe, columns: str) -> None:
-    ran = probe("diff", *LAYERNORM, "--all", COLUMNS=columns)
-    assert ran.status == 1
-    assert all(len(line) <= int(columns) for line in ran.out.splitlines())
-
-
-def test_a_pipe_gets_whole_lines_without_colours(probe: Probe) -> None:
-    ran = probe("diff", *LAYERNORM)
-    assert "\x1b" not in ran.out
-    assert all(line == line.rstrip() for line in ran.out.splitlines())
-
-
 def test_json_of_two_runs_has_their_graphs(probe: Probe) -> None:
     ran = probe("diff", *LAYERNORM, "--json")
     found = json.loads(ran.out)

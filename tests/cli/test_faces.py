@@ -11,8 +11,8 @@ import pytest
 
 import inductor_probe
 from inductor_probe import cli
-from tests.conftest import PROBE, Probe, Ran
-from tests.dumps import ANTIALIAS, FLIP, copy_of, graph_in
+from tests.conftest import DUMPS, PROBE, Probe, Ran
+from tests.dumps import ANTIALIAS, FLIP, LAYERNORM, TRAINING, copy_of, graph_in
 
 
 @pytest.fixture
@@ -114,18 +114,34 @@ def test_json_of_a_remark_has_its_fields_and_no_sentence(probe: Probe) -> None:
     assert all(" " not in str(value).replace(", ", ",") for value in remark["numbers"].values())
 
 
-def test_80_columns_hold(probe: Probe) -> None:
-    for arguments in (["buf1", ANTIALIAS], [ANTIALIAS]):
-        ran = probe("layouts", *arguments, COLUMNS="80")
-        assert ran.status == 0
-        assert all(len(line) <= 80 for line in ran.out.splitlines())
+SCREENS: list[tuple[str | Path, ...]] = [
+    ("layouts", ANTIALIAS),
+    ("layouts", "buf1", ANTIALIAS),
+    *(("show", name, ANTIALIAS) for name in ("op1", "buf1", "sum_3", "capture.py:67", "cpp_fused_")),
+    *(("nodes", dump) for dump in (TRAINING, LAYERNORM, ANTIALIAS)),
+    *(("kernels", dump) for dump in (TRAINING, LAYERNORM)),
+    *(("fusion", *names, LAYERNORM) for names in ((), ("op0",), ("op0", "op4"), ("op2", "op3"))),
+    ("diff", *(DUMPS / f"torch-{version}-cpu" / "layernorm_grad" for version in ("2.1.2", "2.4.1")), "--all"),
+]
 
 
-def test_a_pipe_gets_whole_lines_without_colours_or_padding(probe: Probe) -> None:
-    ran = probe("layouts", ANTIALIAS)
+@pytest.mark.parametrize("words", SCREENS, ids=lambda words: " ".join(map(str, words[:-1])))
+def test_a_screen_fits_its_terminal_and_a_pipe_gets_whole_lines_without_colours(
+    probe: Probe, words: tuple[str | Path, ...]
+) -> None:
+    status = 1 if words[0] == "diff" else 0
+    for width in (60, 80, 140) if words[0] == "nodes" else (80, 140):
+        ran = probe(*words, COLUMNS=str(width))
+        assert ran.status == status, ran.err
+        assert all(len(line) <= width for line in ran.out.splitlines())
+    ran = probe(*words)
+    assert ran.status == status
     assert "\x1b" not in ran.out
     assert all(line == line.rstrip() for line in ran.out.splitlines())
-    (line,) = [line for line in ran.out.splitlines() if line.startswith("buf1 ")]
+
+
+def test_a_pipe_gets_a_row_in_one_line(probe: Probe) -> None:
+    (line,) = [line for line in probe("layouts", ANTIALIAS).out.splitlines() if line.startswith("buf1 ")]
     assert "  [264960, 256, 768, 1]    transposed [0, 2, 1, 3]  4.04 MiB  op1     op3" in line
 
 

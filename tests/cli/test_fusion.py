@@ -193,18 +193,9 @@ TORCH_LOGS=fusion,loop_ordering,schedule
     assert "probe dump SCRIPT" in probe("fusion", WITHOUT_LOG).out
 
 
-@pytest.mark.parametrize("columns", [80, 140])
-def test_pages_fit_the_terminal(probe: Probe, columns: int) -> None:
-    for arguments in ([], ["op0"], ["op0", "op4"], ["op2", "op3"]):
-        ran = probe("fusion", *arguments, LAYERNORM, COLUMNS=str(columns))
-        assert all(len(line) <= columns for line in ran.out.splitlines())
-
-
-def test_a_pipe_gets_whole_lines_without_colours(probe: Probe) -> None:
+def test_a_pipe_gets_a_sentence_in_one_line(probe: Probe) -> None:
     out = probe("fusion", LAYERNORM).out
-    assert "\x1b" not in out
-    assert all(line == line.rstrip() for line in out.splitlines())
-    assert "torch counts only such accesses as memory traffic saved" in out  # in one line
+    assert "torch counts only such accesses as memory traffic saved" in out
 
 
 def test_long_lists_end_with_how_to_see_the_rest(probe: Probe) -> None:
