@@ -13,11 +13,7 @@ from inductor_probe.analysis.links import links
 from inductor_probe.capture.flips.turns import Turn, _nodes_called
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.decision import (
-    DECISION_KINDS,
-    Decision,
-    Decisions,
-)
+from inductor_probe.model.decision import DECISION_KINDS, Decision, Decisions
 from inductor_probe.model.flip import Flip, parse_flip
 from inductor_probe.model.manifest import BufferOrigin, GraphRecord
 from tests.builders import decision
