@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,8 @@ from tests.torch_server import TorchServer
 REPOSITORY = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures"
 DUMPS = FIXTURES / "dumps"
-
+PROBE = (sys.executable, "-m", "inductor_probe")
+"""Starts `probe` where the fixture of that name cannot: with limits, or in a terminal."""
 
 CORPUS = REPOSITORY.parent / "shared" / "corpus"
 
@@ -68,6 +70,15 @@ def read() -> Callable[..., CompiledGraph]:
         return read_graph(read_run(run).graphs[at])
 
     return _read
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let workers of pytest-xdist compare snapshots as plain values.
+
+    The plugin does no more in them, and may complain of its temporary folder when such a process ends.
+    """
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.set_blocked("inline-snapshot-plugin")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -145,6 +156,10 @@ class Ran:
     err: str
 
 
+Probe = Callable[..., Ran]
+Screen = Callable[..., str]
+
+
 @pytest.fixture(scope="session")
 def fork_server(surroundings: None) -> Iterator[ForkServer]:
     """Return the process that this worker's commands are forks of; it starts with the first."""
@@ -154,7 +169,7 @@ def fork_server(surroundings: None) -> Iterator[ForkServer]:
 
 
 @pytest.fixture
-def probe(tmp_path: Path, fork_server: ForkServer) -> Callable[..., Ran]:
+def probe(tmp_path: Path, fork_server: ForkServer) -> Probe:
     """Run `probe` in a process of its own, in an empty folder unless `cwd` is given.
 
     It is a fork of one that has imported the package, wherever that cannot be told from a fresh one.
@@ -171,9 +186,28 @@ def probe(tmp_path: Path, fork_server: ForkServer) -> Callable[..., Ran]:
     return _probe
 
 
+@pytest.fixture
+def screen(probe: Probe, tmp_path: Path) -> Screen:
+    """Run `probe` with 100 columns; return its output, errors behind `2> `, and its status if not 0."""
+
+    def _screen(*arguments: str | Path, columns: int = 100, **options: Any) -> str:
+        ran = probe(*arguments, COLUMNS=str(columns), **options)
+        places = {str(tmp_path): "TMP", str(DUMPS): "DUMPS"}
+        if columns < 1000 and ("…/" in ran.out or any(place in "".join(ran.out.split()) for place in places)):
+            pytest.fail("where lines with a path are folded differs between machines: say columns=1000")
+        errors = "".join(f"2> {line}" for line in ran.err.splitlines(keepends=True))
+        text = f"{ran.out}{errors}exit {ran.status}\n" if ran.status else ran.out + errors
+        for place, name in places.items():
+            text = text.replace(place, name)
+        return text
+
+    return _screen
+
+
 def fresh_probe(
     arguments: list[str], cwd: Path, environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run `probe` in a process that Python starts for it."""
-    command = [sys.executable, "-m", "inductor_probe", *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [*PROBE, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )

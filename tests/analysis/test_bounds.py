@@ -17,7 +17,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.kernels import KernelBound, KernelRow
 from inductor_probe.report.words.bounds import bound_sentence, bound_text
-from tests.analysis.graphs import folder_of, read_at
+from tests.dumps import folder_of, read_at
 
 H200 = find_gpu_target("h200")
 CUDA = "torch-2.11.0-cuda"

@@ -18,7 +18,7 @@ from inductor_probe.analysis.ranks import _OFFSET, ProcessGraphs, _of_ranks, fir
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.manifest import DumpProcess
 from inductor_probe.reader.debug_dir import texts_of
-from tests.analysis.graphs import folder_of, read_at
+from tests.dumps import folder_of, read_at
 
 PROGRAMS = "torch-2.13.0-cpu-programs"
 

@@ -26,12 +26,13 @@ from inductor_probe.model.debug_dir import GraphDir
 from inductor_probe.reader.debug_dir import read_graph, texts_of
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.python_text import parse_readable_part
-from tests.conftest import DUMPS, REPOSITORY, all_graph_dirs
+from tests.conftest import REPOSITORY, all_graph_dirs
+from tests.dumps import graph_in
 
-MLP = sorted((DUMPS / "torch-2.13.0-cpu" / "mlp_train").glob("run_*/torchinductor/*"))[0]
-FLIP = next((DUMPS / "torch-2.13.0-cpu" / "hflip_cl").glob("run_*/torchinductor/*"))
-ADAM = next((DUMPS / "torch-2.11.0-cuda" / "foreach_adam").glob("run_*/torchinductor/*"))
-LAYER_NORM = sorted((DUMPS / "torch-2.11.0-cuda" / "layernorm_grad").glob("run_*/torchinductor/*"))[0]
+MLP = graph_in("torch-2.13.0-cpu/mlp_train")
+FLIP = graph_in("torch-2.13.0-cpu/hflip_cl")
+ADAM = graph_in("torch-2.11.0-cuda/foreach_adam")
+LAYER_NORM = graph_in("torch-2.11.0-cuda/layernorm_grad")
 HERE = Path("here")
 
 
@@ -361,7 +362,7 @@ def test_a_node_may_name_a_buffer_that_was_changed_in_place_as_it_was_called_bef
     tmp_path: Path, name: str, said: int
 ) -> None:
     """Loops that C++ recomputes to fuse them read buf4 again, where buf22 is what a collective made of it."""
-    (folder,) = (DUMPS / "torch-2.13.0-cpu-programs" / "collective_kinds").glob("run_*/torchinductor/*")
+    folder = graph_in("torch-2.13.0-cpu-programs/collective_kinds")
     copy = Path(shutil.copytree(folder, tmp_path / folder.name))
     file = copy / "ir_post_fusion.txt"
     text = file.read_text()

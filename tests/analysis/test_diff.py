@@ -16,13 +16,14 @@ from inductor_probe.analysis.diff.graphs import diff_graphs
 from inductor_probe.analysis.diff.kernels import code_diff
 from inductor_probe.analysis.diff.normal_forms import normal_source
 from inductor_probe.model.code import Kernel
-from inductor_probe.model.decision import CauseCode, Decision, Decisions, Outcome, TorchFrame
+from inductor_probe.model.decision import CauseCode, Decision, Decisions, Outcome
 from inductor_probe.model.diff import GraphDiff, MissingPart
 from inductor_probe.report.pages.diff import diff_page
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.words.diff import headlines
-from tests.analysis.graphs import folder_of, read_at
+from tests.builders import decision
 from tests.conftest import all_graph_dirs
+from tests.dumps import folder_of, read_at
 
 IR = "ir_post_fusion.txt"
 CODE = "output_code.py"
@@ -196,23 +197,19 @@ def test_nodes_that_one_side_fused_have_what_keeps_them_apart_on_the_other(tmp_p
     copy = shutil.copytree(folder, tmp_path / folder.name)
     (copy / IR).write_text(split_first_group((copy / IR).read_text()))
     *most, last = first_group().split("_")
-    fused = Decision(
-        7, "fusion", "node", ((*most,), (last,)), "fused", "producer-and-consumer", (),
-        TorchFrame("torch/_inductor/scheduler.py", "Scheduler.fuse_two_nodes", 1),
-    )  # fmt: skip
+    fused = decision("fusion", f"{' '.join(most)}, {last}", "fused", "producer-and-consumer", number=7)
     # Torch decided about a part of the group, not about the groups that remained.
     refused = replace(fused, subjects=((*most, "op99"), (last,)), outcome="refused", cause="cycle")
     sides = [
-        replace(read_at(path), read_decisions=partial(Decisions, "2.13.0", ("fusion",), (decision,)))
-        for path, decision in ((folder, fused), (copy, refused))
+        replace(read_at(path), read_decisions=partial(Decisions, "2.13.0", ("fusion",), (one,)))
+        for path, one in ((folder, fused), (copy, refused))
     ]
     assert [(change.a, change.b) for change in diff_graphs(*sides).decisions] == [(fused, refused)]
     assert [(change.a, change.b) for change in diff_graphs(*reversed(sides)).decisions] == [(refused, fused)]
 
 
-def decided(number: int, outcome: Outcome, cause: CauseCode, *group: str) -> Decision:
-    place = TorchFrame("torch/_inductor/codegen/cpp.py", "CppKernelProxy.codegen_functions", 1)
-    return Decision(number, "vectorisation", "node", (group,), outcome, cause, (), place)
+def decided(number: int, outcome: Outcome, cause: CauseCode, nodes: str) -> Decision:
+    return decision("vectorisation", nodes, outcome, cause, number=number)
 
 
 def decisions_diff(a: Sequence[Decision], b: Sequence[Decision]) -> GraphDiff:
@@ -242,7 +239,7 @@ def test_a_decision_that_only_one_side_took_is_said() -> None:
 
 def test_a_decision_about_nodes_that_are_grouped_otherwise_is_compared_with_its_parts() -> None:
     first, second, *_ = first_group().split("_")
-    both = decided(1, "vectorised", "contiguous-only-loop", first, second)
+    both = decided(1, "vectorised", "contiguous-only-loop", f"{first} {second}")
     alike = decided(1, "vectorised", "most-contiguous-loop", first)
     scalar = decided(2, "scalar", "short-inner-range", second)
     diff = decisions_diff([both], [alike, scalar])

@@ -12,34 +12,17 @@ from inductor_probe.model.diff import FactChange
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.report.terminal import to_text
 from inductor_probe.store.manifest import manifest_to_json, read_manifest
-from tests.conftest import DUMPS
+from tests.builders import manifest
+from tests.dumps import TRAINING, run_in
 
-TRAINING = DUMPS / "torch-2.13.0-cpu" / "mlp_train"
 TILING = "torch._inductor.config.cpp.enable_tiling_heuristics"
-MANIFEST = Manifest(
-    command=("python", "a.py"),
-    script="a.py",
-    scenario="a",
-    cases=(),
-    knobs=(),
-    label="plain",
-    versions=(),
-    machine=(),
-    started="2026-01-31T12:00:00+00:00",
-    duration_s=1.0,
-    outcome="ok",
-    exit_status=0,
-    compiled_frames=1,
-    graphs=(),
-    environment=(("CXX", "g++"), ("TORCHINDUCTOR_CACHE_DIR", "/a")),
-)
+MANIFEST = manifest(label="plain", environment=(("CXX", "g++"), ("TORCHINDUCTOR_CACHE_DIR", "/a")))
 
 
 def run_of(folder: Path, manifest: Manifest, settings: str = "", only: str = "") -> Path:
     """Return a copy of a training run with a manifest, and lines put into the runnables of its graphs."""
-    (original,) = (path for path in TRAINING.iterdir() if path.name.startswith("run_"))
     run = folder / f"run_{manifest.label}"
-    shutil.copytree(original, run)
+    shutil.copytree(run_in(TRAINING), run)
     (run / "probe.json").write_text(json.dumps(manifest_to_json(manifest)))
     for runnable in run.glob(f"torchinductor/*{only}*/fx_graph_runnable.py"):
         text = runnable.read_text()

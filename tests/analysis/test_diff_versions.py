@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inductor_probe.analysis.diff.graphs import diff_graphs, pair_graphs
 from inductor_probe.analysis.diff.pairing import moved
 from inductor_probe.model.diff import GraphDiff
-from tests.analysis.graphs import folder_of, read_at
+from tests.dumps import folder_of, read_at
 
 
 def around(diff: GraphDiff) -> list[str]:

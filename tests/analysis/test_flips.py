@@ -13,63 +13,36 @@ from inductor_probe.analysis.links import links
 from inductor_probe.capture.flips.turns import Turn, _nodes_called
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.decision import (
-    DECISION_KINDS,
-    CauseCode,
-    Decision,
-    DecisionKind,
-    Decisions,
-    Operand,
-    Outcome,
-    SubjectType,
-    TorchFrame,
-)
+from inductor_probe.model.decision import DECISION_KINDS, Decision, Decisions
 from inductor_probe.model.flip import Flip, parse_flip
 from inductor_probe.model.manifest import BufferOrigin, GraphRecord
-from inductor_probe.reader.debug_dir import read_graph, read_run
-from tests.conftest import DUMPS
+from tests.builders import decision
+from tests.dumps import graph_in, read_at
 
-PLACE = TorchFrame("torch/_inductor/codegen/cpp.py", "TilingSelect.select_tiling", 3934)
-RUN = read_run(next((DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl").glob("run_*")))
-ANTIALIAS = read_graph(RUN.graphs[0], RUN.manifest)
-
-
-def decision(
-    kind: DecisionKind,
-    subjects: str,
-    outcome: Outcome,
-    cause: CauseCode,
-    *,
-    about: SubjectType = "node",
-    speculative: bool = False,
-    **operands: Operand,
-) -> Decision:
-    """`subjects` are groups with commas between them: `op0 op1, op2`."""
-    groups = tuple(tuple(group.split()) for group in subjects.split(","))
-    return Decision(
-        1, kind, about, groups, outcome, cause, tuple(operands.items()), PLACE, speculative=speculative
-    )
+ANTIALIAS = read_at(graph_in("torch-2.13.0-cpu/aa_separable_cl"))
 
 
 def graph_with(*decisions: Decision) -> CompiledGraph:
     return replace(ANTIALIAS, read_decisions=lambda: Decisions("2.13.0", DECISION_KINDS, decisions))
 
 
+IMAGE = {"size": ("1", "3", "4", "4")}
+ON_CPU, ON_CUDA = ({"device": device} for device in ("cpu", "cuda"))
 BY_COST = {
     "vectorise op0": decision("vectorisation", "op0 op1", "scalar", "short-inner-range"),
     "scalar op0": decision("vectorisation", "op0 op1", "vectorised", "contiguous-only-loop"),
     "threads op0=1": decision("threads", "op0", "parallel", "loops-divided"),
     "no-fuse op0_op1,op2": decision("fusion", "op0 op1, op2", "fused", "producer-and-consumer"),
     "fuse op0,op1": decision("fusion", "op0, op1", "refused", "few-shared-bytes"),
-    "inline buf0": decision("realization", "buf0", "realised", "heavy-operations", about="buffer"),
-    "realize exp": decision("realization", "exp", "inlined", "cheap", about="fx"),
+    "inline buf0": decision("realization", "buf0", "realised", "heavy-operations", subject_type="buffer"),
+    "realize exp": decision("realization", "exp", "inlined", "cheap", subject_type="fx"),
     "layout buf0=channels_last": decision(
-        "layout", "buf0", "contiguous", "reads", about="buffer", size=("1", "3", "4", "4")
+        "layout", "buf0", "contiguous", "reads", subject_type="buffer", operands=IMAGE
     ),
     "looped op0": decision("reduction", "op0", "persistent", "elements-fit-a-tile"),
     "persistent op0": decision("reduction", "op0", "looped", "elements-exceed-a-tile"),
     "split buf0=1": decision(
-        "reduction", "buf0", "split", "work-for-processors", about="buffer", device="cuda"
+        "reduction", "buf0", "split", "work-for-processors", subject_type="buffer", operands=ON_CUDA
     ),
     "index-dtype op0=int64": decision("index-width", "op0", "int32", "sizes-fit-int32"),
 }
@@ -80,11 +53,11 @@ NOT_BY_COST = (
     decision("fusion", "op0, op1", "refused", "cycle"),
     decision("fusion", "op0, op1", "refused", "in-place-write"),
     decision("fusion", "op0, op1", "fused", "common-buffer", speculative=True),
-    decision("realization", "buf0", "realised", "output", about="buffer"),
-    decision("realization", "buf0", "realised", "reduction", about="buffer"),
-    decision("layout", "buf0", "contiguous", "output", about="buffer", size=("1", "3", "4", "4")),
-    decision("layout", "buf0", "contiguous", "reads", about="buffer", size=("3", "4")),
-    decision("reduction", "buf0", "INNER", "contiguous-reads", about="buffer", device="cpu"),
+    decision("realization", "buf0", "realised", "output", subject_type="buffer"),
+    decision("realization", "buf0", "realised", "reduction", subject_type="buffer"),
+    decision("layout", "buf0", "contiguous", "output", subject_type="buffer", operands=IMAGE),
+    decision("layout", "buf0", "contiguous", "reads", subject_type="buffer", operands={"size": ("3", "4")}),
+    decision("reduction", "buf0", "INNER", "contiguous-reads", subject_type="buffer", operands=ON_CPU),
     decision("index-width", "op0", "int64", "numel-exceeds-int32"),
     decision("vectorisation", "op0", "scalar", "turned"),
 )

@@ -25,10 +25,11 @@ from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.report.words.fusion import how_to_record_reasons, reason_texts
 from inductor_probe.report.words.remarks import sentence
 from tests.conftest import DUMPS
+from tests.dumps import run_in
 
 
 def graphs_and_logs(name: str) -> tuple[list[CompiledGraph], CompilerLogs]:
-    (path,) = (DUMPS / name).glob("run_*")
+    path = run_in(name)
     run = read_run(path)
     return [read_graph(graph, run.manifest) for graph in run.graphs], read_logs(run)
 
@@ -223,7 +224,7 @@ def assert_replays(graph: CompiledGraph, found: Matched) -> None:
 
 def test_a_log_that_ends_with_other_nodes_is_a_problem() -> None:
     graph, _ = matched("torch-2.4.1-cpu/layernorm_grad")
-    (path,) = (DUMPS / "torch-2.4.1-cpu/layernorm_grad").glob("run_*")
+    path = run_in("torch-2.4.1-cpu/layernorm_grad")
     logs = read_logs(read_run(path))
     unfused = replace(graph, post=graph.pre)
     found = match_log(unfused, 0, logs, lambda: [unfused], 2)

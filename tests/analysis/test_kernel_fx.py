@@ -22,20 +22,14 @@ from inductor_probe.model.links import Links, NodeLink
 from inductor_probe.model.manifest import BufferOrigin, GraphRecord
 from inductor_probe.model.pages import Absence
 from inductor_probe.model.proof import DATA_FLOW, PROVENANCE_FILE, RECORDED, inferred
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.conftest import all_graph_dirs
+from tests.dumps import read_at
 
 Read = Callable[..., CompiledGraph]
 
 FILE = "inductor_provenance_tracking_node_mappings.json"
 LEFT_BEHIND = {name: f"ops.{name}(" for name in ("abs", "lt", "where", "sqrt", "reciprocal", "floor")}
 """FX operators that are an operation of their own in every loop body that computes them."""
-
-
-def read_dir(folder: Path) -> CompiledGraph:
-    found = graph_dir(folder)
-    assert found is not None
-    return read_graph(found)
 
 
 def corpus_dirs(corpus: Path) -> list[Path]:
@@ -58,7 +52,7 @@ def listed_pairs(folder: Path) -> set[tuple[str, str]]:
 
 def missing(folder: Path, linked: Links) -> set[tuple[str, str]]:
     """Torch's lists do not have the name of a subgraph before that of its nodes, as `FxGraph` has it."""
-    subgraph = index_of(read_dir(folder)).subgraph
+    subgraph = index_of(read_at(folder)).subgraph
     pairs = {
         (pair.kernel, pair.fx.removeprefix(f"{name}_") if (name := subgraph(pair.fx)) else pair.fx)
         for pair in linked.kernel_fx
@@ -68,14 +62,14 @@ def missing(folder: Path, linked: Links) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
 def test_no_pair_of_torchs_provenance_file_is_missing(folder: Path) -> None:
-    assert missing(folder, links(read_dir(folder))) == set()
+    assert missing(folder, links(read_at(folder))) == set()
 
 
 def test_no_pair_of_the_corpus_is_missing_and_no_pages_contradict_each_other(corpus: Path) -> None:
     listed = 0
     wrong: list[str] = []
     for folder in corpus_dirs(corpus):
-        graph = read_dir(folder)
+        graph = read_at(folder)
         linked = links(graph)
         listed += len(listed_pairs(folder))
         wrong += [f"{folder}: {pair} is missing" for pair in sorted(missing(folder, linked))]
@@ -136,7 +130,7 @@ def unproved(graph: CompiledGraph, linked: Links) -> Iterator[str]:
 
 @pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
 def test_pages_of_nodes_buffers_kernels_and_fx_nodes_agree(folder: Path) -> None:
-    graph = read_dir(folder)
+    graph = read_at(folder)
     linked = links(graph)
     assert [*contradictions(graph, linked), *unproved(graph, linked)] == []
     assert {row.buffer: row.origin for row in outlines(graph) if row.origin} == {

@@ -20,7 +20,8 @@ from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.report.pages.layouts import layout_table
 from inductor_probe.report.terminal import to_text
-from tests.conftest import DUMPS, all_graph_dirs
+from tests.conftest import all_graph_dirs
+from tests.dumps import graph_in
 
 Read = Callable[..., CompiledGraph]
 
@@ -207,7 +208,7 @@ other = None
 
 
 def with_constants(graph: CompiledGraph) -> CompiledGraph:
-    (file,) = (DUMPS / "torch-2.13.0-cpu" / "hflip_cl").glob("run_*/torchinductor/*/output_code.py")
+    file = graph_in("torch-2.13.0-cpu/hflip_cl") / "output_code.py"
     text = file.read_text().replace("\ncpp_fused_flip_0 = ", f"\n{CONSTANTS}cpp_fused_flip_0 = ", 1)
     code = parse_output_code(text, Path("output_code.py"))
     assert not code.problems

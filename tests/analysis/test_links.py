@@ -22,17 +22,12 @@ from inductor_probe.model.proof import read as read_in_dump
 from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run
 from inductor_probe.report.words.links import proof_text
 from tests.conftest import all_graph_dirs
+from tests.dumps import read_at
 
 Read = Callable[..., CompiledGraph]
 
 SUBGRAPHS = "conditional"
 """A program whose branches are graphs of their own: the IR of the outer graph does not hold their nodes."""
-
-
-def read_dir(folder: Path) -> CompiledGraph:
-    found = graph_dir(folder)
-    assert found is not None
-    return read_graph(found)
 
 
 def leaves(graph: CompiledGraph) -> list[SchedulerNode]:
@@ -85,7 +80,7 @@ def unlisted(linked: Links, kernel: str) -> set[str]:
 
 @pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
 def test_no_link_of_a_fixture_disagrees_with_the_dump(folder: Path) -> None:
-    graph = read_dir(folder)
+    graph = read_at(folder)
     assert list(disagreements(graph, links(graph))) == []
 
 
@@ -93,7 +88,7 @@ def test_no_link_of_the_corpus_disagrees_with_the_dump(corpus: Path) -> None:
     wrong = []
     graphs = 0
     for path in sorted(corpus.glob("*/*/torch_compile_debug/run_*/torchinductor/*/output_code.py")):
-        graph = read_dir(path.parent)
+        graph = read_at(path.parent)
         graphs += 1
         wrong += [f"{path.parent}: {text}" for text in disagreements(graph, links(graph))]
     assert graphs > 300

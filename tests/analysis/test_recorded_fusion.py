@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 from inductor_probe.analysis.fusion.recorded import decision_of_pair, untried_of_node
 from inductor_probe.capture.recorders.fusion_rounds import uncovered
-from inductor_probe.model.decision import Decision, FusionCause, Outcome, TorchFrame
-
-PLACE = TorchFrame("torch/_inductor/scheduler.py", "Scheduler.can_fuse", 7327)
-
-
-def decision(
-    number: int, outcome: Outcome, cause: FusionCause, *subjects: tuple[str, ...], speculative: bool = False
-) -> Decision:
-    return Decision(number, "fusion", "node", subjects, outcome, cause, (), PLACE, speculative=speculative)
+from inductor_probe.model.decision import Decision, FusionCause, Outcome
+from tests.builders import decision
 
 
-FIRST = decision(1, "refused", "loop-ranges-differ", ("op0",), ("op1",), speculative=True)
-STEP = decision(2, "fused", "common-buffer", ("op0",), ("op2",))
-LAST = decision(3, "refused", "fused-ranges", ("op0", "op2"), ("op1",))
-CALL = decision(4, "not-tried", "extern-kernel", ("op3",))
+def decided(number: int, outcome: Outcome, cause: FusionCause, subjects: str, **changes: Any) -> Decision:
+    return decision("fusion", subjects, outcome, cause, number=number, **changes)
+
+
+FIRST = decided(1, "refused", "loop-ranges-differ", "op0, op1", speculative=True)
+STEP = decided(2, "fused", "common-buffer", "op0, op2")
+LAST = decided(3, "refused", "fused-ranges", "op0 op2, op1")
+CALL = decided(4, "not-tried", "extern-kernel", "op3")
 ALL = (FIRST, STEP, LAST, CALL)
 
 
@@ -49,10 +46,9 @@ def test_an_earlier_decision_is_covered_by_a_later_one_about_nodes_that_hold_bot
     assert uncovered(latest_first, lambda mask: iter(bits(mask))) == [True, True, False]
 
 
-GROUPS = (("op0",), ("op1",), ("op2",), ("op3",))
-FAR = replace(decision(6, "not-tried", "pair-limit", *GROUPS), operands=(("limit", 1), ("pairs", 2)))
-APART = replace(decision(5, "not-tried", "no-common-buffer", *GROUPS, ("op4",)), operands=(("pairs", 4),))
-TRIED = decision(7, "refused", "accesses-differ", ("op0",), ("op2",))
+FAR = decided(6, "not-tried", "pair-limit", "op0, op1, op2, op3", operands={"limit": 1, "pairs": 2})
+APART = decided(5, "not-tried", "no-common-buffer", "op0, op1, op2, op3, op4", operands={"pairs": 4})
+TRIED = decided(7, "refused", "accesses-differ", "op0, op2")
 MANY = (APART, FAR, TRIED)
 
 
@@ -73,5 +69,5 @@ def test_of_one_node_a_decision_about_many_names_those_that_it_was_not_tried_wit
     assert far is not None
     assert far.subjects == (("op0",), ("op3",))
     assert untried_of_node(MANY, FAR, ["op0", "op1"]) == FAR
-    near = decision(8, "refused", "accesses-differ", ("op0",), ("op3",))
+    near = decided(8, "refused", "accesses-differ", "op0, op3")
     assert untried_of_node((*MANY, near), FAR, ["op0"]) is None

@@ -21,28 +21,9 @@ from inductor_probe.report.pages.kernels import kernel_table
 from inductor_probe.report.pages.runs import next_text
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.words.remarks import folded, sentence
+from tests.builders import manifest
 
 Read = Callable[..., CompiledGraph]
-
-
-def manifest(**changes: object) -> Manifest:
-    facts: dict[str, object] = {
-        "command": ("python", "x.py"),
-        "script": "x.py",
-        "scenario": "x",
-        "cases": (),
-        "knobs": (),
-        "label": None,
-        "versions": (),
-        "machine": (),
-        "started": "2026-01-01T00:00:00+00:00",
-        "duration_s": 1.0,
-        "outcome": "ok",
-        "exit_status": 0,
-        "compiled_frames": 0,
-        "graphs": (),
-    }
-    return Manifest(**{**facts, **changes})  # type: ignore[arg-type]
 
 
 def said(summary: GraphSummary | RunSummary) -> list[str]:

@@ -13,7 +13,8 @@ import pytest
 
 from inductor_probe.bench_file.source import bench_source, is_complete, other_harness
 from inductor_probe.harness.options import seconds_of
-from tests.conftest import DUMPS, python_graph_dirs
+from tests.conftest import python_graph_dirs
+from tests.dumps import graph_in
 
 NO_TORCH = "raise ImportError('torch is imported')"
 SECTION = re.compile(r"^# -{98}\n# (?P<title>[^\n]*)\n# -{98}\n", re.MULTILINE)
@@ -36,7 +37,7 @@ def lines_not_of_the_graph(source: str) -> int:
 
 @pytest.fixture
 def flip(tmp_path: Path) -> Path:
-    folder = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/output_code.py")).parent
+    folder = graph_in("torch-2.13.0-cpu/hflip_cl")
     path = tmp_path / "output_code_bench.py"
     path.write_text(source_of(folder))
     return path

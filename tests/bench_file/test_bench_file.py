@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -8,18 +7,9 @@ import pytest
 from inductor_probe.api.verbs import open_graph
 from inductor_probe.bench_file.bench_file import is_as_made, write_bench_file
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
-from tests.conftest import DUMPS
+from tests.dumps import graph_in
 
-FLIP = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/output_code.py")).parent
-
-
-@pytest.fixture
-def graph_dir(tmp_path: Path) -> Path:
-    folder = tmp_path / FLIP.name
-    folder.mkdir()
-    for name in ("output_code.py", "fx_graph_runnable.py"):
-        shutil.copy(FLIP / name, folder)
-    return folder
+FLIP = graph_in("torch-2.13.0-cpu/hflip_cl")
 
 
 def edit(path: Path, before: str, after: str) -> bytes:

@@ -12,6 +12,7 @@ from inductor_probe.bench_file.source import bench_source
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.bench_file.checked import check
 from tests.conftest import DUMPS
+from tests.dumps import graph_in
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -30,7 +31,7 @@ PROGRAMS = DUMPS / "torch-2.13.0-cpu-programs"
 def test_pristine_code_and_its_copies_are_right_and_an_edited_copy_is_not(
     name: str, before: str, after: str, tmp_path: Path
 ) -> None:
-    folder = next((PROGRAMS / name).glob("run_*/torchinductor/*/output_code.py")).parent
+    folder = graph_in(PROGRAMS / name)
     graph = graph_dir(folder)
     assert graph is not None
     source = bench_source(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,10 @@ from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.report.pages.bench import bench_file_lines
 from inductor_probe.report.terminal import to_text
 from inductor_probe.variants.bench_variants import ablations, add_variant, orphaned_variants, variant_diffs
-from tests.conftest import DUMPS
+from tests.dumps import graph_in
 
-FLIP = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/output_code.py")).parent
+FLIP = graph_in("torch-2.13.0-cpu/hflip_cl")
 KERNEL = "cpp_fused_flip_0"
-
-
-@pytest.fixture
-def graph_dir(tmp_path: Path) -> Path:
-    folder = tmp_path / FLIP.name
-    folder.mkdir()
-    for name in ("output_code.py", "fx_graph_runnable.py"):
-        shutil.copy(FLIP / name, folder)
-    return folder
 
 
 def definition(path: Path, name: str) -> str:

@@ -12,7 +12,8 @@ from inductor_probe.bench_file.source import bench_source, core
 from inductor_probe.errors import UnreadableError
 from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ORDERS
 from inductor_probe.model.manifest import InputFact
-from tests.conftest import CORPUS, DUMPS, REPOSITORY, python_graph_dirs
+from tests.conftest import CORPUS, REPOSITORY, python_graph_dirs
+from tests.dumps import graph_in
 
 
 def made(folder: Path, facts: tuple[InputFact, ...] = ()) -> str:
@@ -23,10 +24,6 @@ def made(folder: Path, facts: tuple[InputFact, ...] = ()) -> str:
         folder.name,
         facts,
     )
-
-
-def graph(name: str) -> Path:
-    return next((DUMPS / name).glob("run_*/torchinductor/*/output_code.py")).parent
 
 
 def defined(source: str) -> set[str]:
@@ -55,7 +52,7 @@ def test_every_dump_becomes_a_program_with_a_copy_of_everything(folder: Path) ->
 
 
 def test_the_pristine_part_is_the_dump_to_the_letter() -> None:
-    folder = graph("torch-2.13.0-cpu/hflip_cl")
+    folder = graph_in("torch-2.13.0-cpu/hflip_cl")
     source, dumped = made(folder), (folder / "output_code.py").read_text()
     kernel = dumped[dumped.index("cpp_fused_flip_0 =") : dumped.index("async_compile.wait")].strip()
     wrapper = dumped[dumped.index("class Runner") : dumped.index("def get_args")].strip()
@@ -66,20 +63,20 @@ def test_the_pristine_part_is_the_dump_to_the_letter() -> None:
 
 def test_the_copy_of_the_wrapper_launches_the_copies_of_the_kernels() -> None:
     for name in ("torch-2.13.0-cpu/mlp_train", "torch-2.2.2-cpu/inplace_mutation"):
-        source = made(graph(name))
-        kernels = cut((graph(name) / "output_code.py").read_text()).names
+        source = made(graph_in(name))
+        kernels = cut((graph_in(name) / "output_code.py").read_text()).names
         body = source[source.index("The wrapper, with a copy") : source.index("The reference")]
         for kernel in kernels:
             assert len(re.findall(rf"\b{kernel}\(", body)) == len(re.findall(rf"\b{kernel}_v2\(", body)) > 0
 
 
 def test_old_wrappers_have_a_function_and_new_ones_a_runner() -> None:
-    assert "Runner_v2" not in defined(made(graph("torch-2.2.2-cpu/inplace_mutation")))
-    assert {"Runner_v2", "runner_v2"} <= defined(made(graph("torch-2.13.0-cpu/hflip_cl")))
+    assert "Runner_v2" not in defined(made(graph_in("torch-2.2.2-cpu/inplace_mutation")))
+    assert {"Runner_v2", "runner_v2"} <= defined(made(graph_in("torch-2.13.0-cpu/hflip_cl")))
 
 
 def test_triton_copies_agree_on_their_four_names() -> None:
-    source = made(graph("torch-2.11.0-cuda/layernorm_grad"))
+    source = made(graph_in("torch-2.11.0-cuda/layernorm_grad"))
     copies = [name for name in defined(source) if name.startswith("triton_") and name.endswith("_v2")]
     assert copies
     for copy in copies:
@@ -122,7 +119,7 @@ def test_no_name_of_the_core_hides_another() -> None:
 
 
 def test_integers_come_from_the_range_that_was_recorded() -> None:
-    folder = graph("torch-2.13.0-cpu/hflip_cl")
+    folder = graph_in("torch-2.13.0-cpu/hflip_cl")
     fact = InputFact("arg0_1", "tensor", None, (1, 3, 4, 4), (48, 1, 12, 3), 5, "uint8", "cpu", 7, 9)
     source = made(folder, (fact,))
     line = "(1, 3, 4, 4), (48, 1, 12, 3), torch.uint8, 'cpu', low=7, high=9, offset=5)"
@@ -131,7 +128,7 @@ def test_integers_come_from_the_range_that_was_recorded() -> None:
 
 
 def test_symbolic_sizes_are_bound() -> None:
-    folder = graph("torch-2.13.0-cpu/dynamic_shapes")
+    folder = graph_in("torch-2.13.0-cpu/dynamic_shapes")
     assert "SIZES = {'s77': 33" in made(folder)
     names = ("arg0_1", "arg1_1", "arg2_1", "arg3_1", "arg4_1")
     facts = tuple(
@@ -148,7 +145,7 @@ def test_symbolic_sizes_are_bound() -> None:
     "name", ['it\'s "quoted"', "back\\slash", '"""', "new\nline", "model__0_inference_0.0"]
 )
 def test_the_name_of_a_folder_neither_ends_nor_changes_the_text_around_it(name: str) -> None:
-    folder = graph("torch-2.13.0-cpu/hflip_cl")
+    folder = graph_in("torch-2.13.0-cpu/hflip_cl")
     source = bench_source((folder / "output_code.py").read_text(), None, name)
     tree = ast.parse(source)
     assert name in (ast.get_docstring(tree, clean=False) or "")
@@ -156,7 +153,7 @@ def test_the_name_of_a_folder_neither_ends_nor_changes_the_text_around_it(name: 
 
 
 def test_unknown_integer_ranges_are_narrow_and_said() -> None:
-    text = (graph("torch-2.13.0-cpu/hflip_cl") / "output_code.py").read_text()
+    text = (graph_in("torch-2.13.0-cpu/hflip_cl") / "output_code.py").read_text()
     source = bench_source(text.replace("dtype=torch.uint8)", "dtype=torch.int64)"), None, "g")
     assert "low=0, high=2)" in source
     assert "arg0_1: the dump does not record its range" in source
@@ -171,7 +168,7 @@ def test_unknown_integer_ranges_are_narrow_and_said() -> None:
     ],
 )
 def test_a_graph_without_a_reference_says_why(before: str, after: str, why: str) -> None:
-    folder = graph("torch-2.13.0-cpu/hflip_cl")
+    folder = graph_in("torch-2.13.0-cpu/hflip_cl")
     runnable = (folder / "fx_graph_runnable.py").read_text().replace(before, after)
     source = bench_source((folder / "output_code.py").read_text(), runnable, "g")
     compile(source, "output_code_bench.py", "exec")
@@ -181,7 +178,7 @@ def test_a_graph_without_a_reference_says_why(before: str, after: str, why: str)
 
 
 def test_a_file_that_is_cut_off_is_named_with_its_line() -> None:
-    text = (graph("torch-2.13.0-cpu/hflip_cl") / "output_code.py").read_text()
+    text = (graph_in("torch-2.13.0-cpu/hflip_cl") / "output_code.py").read_text()
     with pytest.raises(UnreadableError, match=r"output_code\.py:\d+: cut off"):
         bench_source(text[: text.index("''')")], None, "g")
     with pytest.raises(UnreadableError, match="not a whole"):

@@ -6,11 +6,11 @@ import pytest
 
 from inductor_probe.bench_file.compile_settings import compile_settings, in_todays_places, vector_bits
 from inductor_probe.reader.output_code import parse_output_code
-from tests.conftest import DUMPS
+from tests.dumps import graph_in
 
 
 def texts(name: str) -> tuple[str, str]:
-    folder = next((DUMPS / name).glob("run_*/torchinductor/*/output_code.py")).parent
+    folder = graph_in(name)
     return (folder / "output_code.py").read_text(), (folder / "fx_graph_runnable.py").read_text()
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,17 +11,13 @@ from inductor_probe.bench_file.sections import cut
 from inductor_probe.harness.inputs import Inputs
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import InputFact
-from tests.conftest import DUMPS
+from tests.dumps import graph_in
 
 PROGRAMS = "torch-2.13.0-cpu-programs"
 
 
-def folder(name: str) -> Path:
-    return next((DUMPS / name).glob("run_*/torchinductor/*/output_code.py")).parent
-
-
 def written(name: str, facts: tuple[InputFact, ...] = (), bounds: tuple[InputBound, ...] | None = ()) -> str:
-    graph = folder(name)
+    graph = graph_in(name)
     tail = cut((graph / "output_code.py").read_text()).tail
     return make_inputs_source(tail, (graph / "fx_graph_runnable.py").read_text(), facts, bounds)[0]
 
@@ -69,7 +64,7 @@ def test_integers_stay_inside_their_bounds() -> None:
 
 
 def test_a_mask_has_no_more_that_is_true_than_what_it_takes_from() -> None:
-    text = (folder(f"{PROGRAMS}/scatters") / "output_code.py").read_text()
+    text = (graph_in(f"{PROGRAMS}/scatters") / "output_code.py").read_text()
     tail = cut(re.sub(r"(arg2_1 = rand_strided\(.*dtype=)torch\.int64", r"\1torch.bool", text)).tail
     source, _ = make_inputs_source(tail, None, (), (InputBound("arg2_1", 0, 2, form="true"),))
     assert "torch.bool, 'cpu', high=2, form='true')" in source
@@ -102,7 +97,7 @@ def test_integers_of_which_nothing_is_known_are_small_and_that_is_said(bounds: A
 def test_a_flip_of_equal_elements_is_not_taken_for_any_other_program(
     dtype: str, value: int, bounds: tuple[InputBound, ...], limits: str
 ) -> None:
-    graph = folder(f"{PROGRAMS}/scatters")
+    graph = graph_in(f"{PROGRAMS}/scatters")
     tail = cut(
         (graph / "output_code.py").read_text().replace("dtype=torch.int64", f"dtype=torch.{dtype}")
     ).tail
@@ -161,10 +156,10 @@ def test_gradients_that_a_backward_graph_begins_with_stay_standard_normal() -> N
 
 def test_a_bound_in_symbols_follows_another_size_where_a_recorded_number_would_not() -> None:
     name = f"{PROGRAMS}/symbolic"
-    text = (folder(name) / "output_code.py").read_text()
+    text = (graph_in(name) / "output_code.py").read_text()
     example = "arg4_1 = rand_strided((7, 12), (12, 1), device='cpu', dtype=torch.{})"
     tail = cut(text.replace(example.format("float32"), example.format("int64"))).tail
-    runnable = (folder(name) / "fx_graph_runnable.py").read_text()
+    runnable = (graph_in(name) / "fx_graph_runnable.py").read_text()
     fact = InputFact("arg4_1", "tensor", None, (7, 12), (12, 1), 0, "int64", "cpu", 0, 4)
     source, _ = make_inputs_source(tail, runnable, (fact,), (InputBound("arg4_1", 0, "s77 - 1"),))
     assert "low=0, high=s77 - 1)" in source
@@ -210,7 +205,7 @@ def shared(numel: str, size: str, stride: str) -> str:
     ids=["numbers", "symbols"],
 )
 def test_an_input_that_shares_its_memory_is_made(memory: str, how: str) -> None:
-    graph = folder("torch-2.13.0-cpu/dynamic_shapes")
+    graph = graph_in("torch-2.13.0-cpu/dynamic_shapes")
     alone = "arg2_1 = rand_strided((33, 40), (40, 1), device='cpu', dtype=torch.float32)"
     text = (graph / "output_code.py").read_text()
     assert alone in text
@@ -243,13 +238,13 @@ def test_storages_that_torch_saved_are_named() -> None:
 
 def test_an_input_keeps_the_offset_at_which_its_saved_bytes_begin() -> None:
     name = f"{PROGRAMS}/scatters"
-    runnable = (folder(name) / "fx_graph_runnable.py").read_text()
+    runnable = (graph_in(name) / "fx_graph_runnable.py").read_text()
     at = "reader.tensor(buf2, (4,), dtype=torch.int64, is_leaf=True)"
     assert at in runnable
     saved = runnable.replace("reader.storage(None, 32", "reader.storage('beef', 32").replace(
         at, at.replace("(4,)", "(4,), storage_offset=2")
     )
-    tail = cut((folder(name) / "output_code.py").read_text()).tail
+    tail = cut((graph_in(name) / "output_code.py").read_text()).tail
     source, _ = make_inputs_source(tail, saved, (), ())
     assert "offset=2, file='storages/beef')" in source
 

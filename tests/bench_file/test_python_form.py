@@ -12,7 +12,7 @@ from inductor_probe.bench_file.python_form import code_as_python
 from inductor_probe.bench_file.source import bench_source
 from inductor_probe.errors import UnreadableError
 from inductor_probe.model.manifest import InputFact
-from tests.conftest import DUMPS
+from tests.dumps import graph_in
 
 CPU, GPU = "torch-2.13.0-cpu-programs", "torch-2.11.0-cuda"
 FACTS = {
@@ -29,17 +29,12 @@ PROGRAMS = [f"{CPU}/{name}" for name in ("aoti", "cpp_operators", "cpp_wrapper")
 PROGRAMS += [f"{GPU}/{name}" for name in ("aoti", "cpp_wrapper")]
 
 
-def folder_of(program: str) -> Path:
-    (folder,) = (DUMPS / program).glob("run_*/torchinductor/*")
-    return folder
-
-
 def texts_in(folder: Path) -> dict[str, str | None]:
     return {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
 
 
 def python_of(program: str) -> str:
-    folder = folder_of(program)
+    folder = graph_in(program)
     code, path, of_cpp = code_as_python(texts_in(folder), folder, FACTS.get(program, ()))
     assert of_cpp
     assert path.parent == folder
@@ -56,7 +51,7 @@ def call_of(program: str) -> str:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_each_launch_is_there_in_order_and_names_are_bound_before(program: str) -> None:
-    folder = folder_of(program)
+    folder = graph_in(program)
     code = python_of(program)
     bench = bench_source(
         code, texts_in(folder)["fx_graph_runnable.py"], folder.name, FACTS.get(program, ()), of_cpp=True
@@ -100,7 +95,7 @@ def test_an_operator_that_is_called_by_number_returns_random_values() -> None:
     assert (
         "buf4, = stand_ins({'buf4': empty_strided_cpu((s77, 16), (16, 1), torch.float32)}).values()" in call
     )
-    folder = folder_of(f"{CPU}/aoti")
+    folder = graph_in(f"{CPU}/aoti")
     bench = bench_source(python_of(f"{CPU}/aoti"), texts_in(folder)["fx_graph_runnable.py"], "g", of_cpp=True)
     assert call.count("stand_ins(") == 1
     assert "NO_REFERENCE = 'the wrapper in C++ runs an operator by number" in bench
@@ -119,13 +114,13 @@ def test_inputs_and_constants_are_made_by_their_layouts() -> None:
 
 
 def test_a_size_that_nothing_says_is_a_sentence() -> None:
-    folder = folder_of(f"{CPU}/aoti")
+    folder = graph_in(f"{CPU}/aoti")
     with pytest.raises(UnreadableError, match="does not say what the size s77 was"):
         code_as_python(texts_in(folder), folder)
 
 
 def test_a_statement_that_is_not_understood_is_a_sentence() -> None:
-    folder = folder_of(f"{CPU}/aoti")
+    folder = graph_in(f"{CPU}/aoti")
     texts = texts_in(folder)
     texts["output_code.cpp"] = (texts["output_code.cpp"] or "").replace(
         "cpp_fused_flip_0((const", "mystery<<3>>((const"

@@ -7,12 +7,13 @@ import torch
 from inductor_probe.bench_file.constants import Constants
 from inductor_probe.bench_file.reference import reference_source
 from tests.conftest import DUMPS
+from tests.dumps import graph_in
 
 PROGRAMS = DUMPS / "torch-2.13.0-cpu-programs"
 
 
 def texts(name: str) -> tuple[str, str]:
-    folder = next((PROGRAMS / name).glob("run_*/torchinductor/*/output_code.py")).parent
+    folder = graph_in(PROGRAMS / name)
     return (folder / "fx_graph_runnable.py").read_text(), (folder / "fx_graph_readable.py").read_text()
 
 

@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.bench_file.two_codes import bench_of_two
-from tests.bench_file.test_bench_source import graph, made
-from tests.conftest import DUMPS
+from tests.bench_file.test_bench_source import made
+from tests.dumps import graph_in
 
 PROGRAMS = "torch-2.13.0-cpu-programs"
 
 
 def backward(program: str) -> Path:
-    return next((DUMPS / PROGRAMS / program).glob("run_*/torchinductor/model__0_backward_*"))
+    return graph_in(f"{PROGRAMS}/{program}", "backward")
 
 
 @pytest.mark.parametrize(
     ("folder", "donated"),
     [
         (backward("training"), ["addmm"]),  # buf1 = addmm; del addmm  # reuse
-        (graph(f"{PROGRAMS}/reductions"), []),  # a forward graph: its inputs are the caller's
+        (graph_in(f"{PROGRAMS}/reductions"), []),  # a forward graph: its inputs are the caller's
     ],
 )
 def test_inputs_that_the_other_code_reuses_are_known_to_be_donated(folder: Path, donated: list[str]) -> None:

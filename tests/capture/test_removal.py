@@ -24,7 +24,7 @@ from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.report.words.runs import blocker_text
 from inductor_probe.store.made_here import remember
 from tests.conftest import DUMPS
-from tests.reader.hostile import graph_in
+from tests.dumps import graph_in
 
 FLIP = graph_in(DUMPS / "torch-2.13.0-cpu" / "hflip_cl")
 NAME = "run_2026_11_21_02_09_10_346092-pid_999999"

@@ -6,14 +6,13 @@ import json
 import os
 import resource
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import DUMPS
-from tests.reader.hostile import copy_of, graph_in
+from tests.conftest import DUMPS, PROBE
+from tests.dumps import copy_of, graph_in
 
 pytestmark = pytest.mark.takes(2)
 
@@ -35,7 +34,7 @@ def bounded(*arguments: str | Path) -> tuple[int, str]:
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 
     ran = subprocess.run(
-        [sys.executable, "-m", "inductor_probe", *map(str, arguments)],
+        [*PROBE, *map(str, arguments)],
         capture_output=True,
         env={**os.environ, "COLUMNS": "2000"},  # no sentence is broken
         preexec_fn=limit,

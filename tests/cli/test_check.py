@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
-from tests.conftest import DUMPS, Ran
+from tests.conftest import DUMPS, Probe, Ran, Screen
+from tests.dumps import FLIP, copy_of, graph_in
 
 
 def checked(ran: Ran) -> dict[str, Any]:
@@ -20,7 +19,7 @@ def checked(ran: Ran) -> dict[str, Any]:
     return {**output["check"], "problems": output["problems"]}
 
 
-def test_all_fixtures_are_whole(probe: Callable[..., Ran]) -> None:
+def test_all_fixtures_are_whole(probe: Probe) -> None:
     ran = probe("check", str(DUMPS), "--json")
     counts = checked(ran)
     assert counts["problems"] == []
@@ -29,7 +28,7 @@ def test_all_fixtures_are_whole(probe: Callable[..., Ran]) -> None:
     assert ran.status == 0
 
 
-def test_the_whole_corpus_is_whole(probe: Callable[..., Ran], corpus: Path) -> None:
+def test_the_whole_corpus_is_whole(probe: Probe, corpus: Path) -> None:
     ran = probe("check", str(corpus), "--json")
     counts = checked(ran)
     assert counts["problems"] == []
@@ -40,24 +39,23 @@ def test_the_whole_corpus_is_whole(probe: Callable[..., Ran], corpus: Path) -> N
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Copy a small run; return its only graph's folder."""
-    run = tmp_path / "torch_compile_debug"
-    shutil.copytree(DUMPS / "torch-2.13.0-cpu" / "hflip_cl", run)
-    (graph,) = run.glob("run_*/torchinductor/model*")
-    return graph
+    """A copy of a small graph, alone in its run."""
+    return copy_of(graph_in(FLIP), tmp_path)
 
 
-def test_an_aborted_compile_is_told(probe: Callable[..., Ran], copy: Path) -> None:
+def test_an_aborted_compile_is_told(screen: Screen, copy: Path) -> None:
     (copy / "output_code.py").unlink()
     (copy / "ir_post_fusion.txt").write_text("")
-    ran = probe("check", str(copy.parents[2]))
-    assert ran.status == 1
-    assert ran.out.startswith("not whole: 1 graph, ")
-    assert "output_code.py does not exist" in ran.out
-    assert "ir_post_fusion.txt:1: no node after fusion, though there are some before it" in ran.out
+    counts, problems = screen("check", copy.parents[2], columns=1000).split("\n\n")
+    assert counts.startswith("not whole: 1 graph, ")
+    assert problems.replace(copy.parents[1].name, "run") == snapshot("""\
+TMP/torch_compile_debug/run/torchinductor/model__0_inference_0.0/output_code.py does not exist
+TMP/torch_compile_debug/run/torchinductor/model__0_inference_0.0/ir_post_fusion.txt:1: no node after fusion, though there are some before it
+exit 1
+""")  # noqa: E501
 
 
-def test_lines_of_no_known_form_are_counted_and_named(probe: Callable[..., Ran], copy: Path) -> None:
+def test_lines_of_no_known_form_are_counted_and_named(probe: Probe, copy: Path) -> None:
     path = copy / "ir_post_fusion.txt"
     path.write_text(
         path.read_text().replace("op0.sizes = ", "op0.mood = serene\nwhat is this\nop0.sizes = ", 1)
@@ -75,23 +73,19 @@ def test_lines_of_no_known_form_are_counted_and_named(probe: Callable[..., Ran],
 
 
 def test_each_kind_of_file_says_what_was_read_and_what_was_checked(
-    probe: Callable[..., Ran], copy: Path
+    probe: Probe, screen: Screen, copy: Path
 ) -> None:
-    ran = probe("check", copy)
-    first, *rest = ran.out.splitlines()
-    assert first.startswith("whole: 1 graph, 1 node, 1 kernel, 1 launch, ")
-    assert first.endswith(" comments or empty)")
-    assert "only counted" not in ran.out
-    assert [line.strip().partition(":")[0] for line in rest] == [
-        "ir_post_fusion.txt",
-        "ir_pre_fusion.txt",
-        "C++ kernels in output_code.py",
-        "wrapper in output_code.py",
-        "fx_graph_transformed.py",
-        "fx_graph_readable.py",
-        "fx_graph_runnable.py",
-        "inductor_provenance_tracking_node_mappings.json",
-    ]
+    assert screen("check", copy) == snapshot("""\
+whole: 1 graph, 1 node, 1 kernel, 1 launch, 265 lines (84 read, 135 checked, 46 comments or empty)
+  ir_post_fusion.txt: 28 lines (26 read, 2 comments or empty)
+  ir_pre_fusion.txt: 28 lines (26 read, 2 comments or empty)
+  C++ kernels in output_code.py: 35 lines (35 checked)
+  wrapper in output_code.py: 78 lines (3 read, 58 checked, 17 comments or empty)
+  fx_graph_transformed.py: 5 lines (4 read, 1 checked)
+  fx_graph_readable.py: 5 lines (4 read, 1 checked)
+  fx_graph_runnable.py: 85 lines (20 read, 40 checked, 25 comments or empty)
+  inductor_provenance_tracking_node_mappings.json: 1 line (1 read)
+""")
     counts = checked(probe("check", copy, "--json"))
     assert counts["whole"] is counts["sound"] is True
     assert counts["unopened"] == []
@@ -103,58 +97,71 @@ def test_each_kind_of_file_says_what_was_read_and_what_was_checked(
     assert (kernels["files"], kernels["read"], kernels["counted"]) == (1, 0, 0)
 
 
-def test_what_was_only_counted_is_not_called_whole(probe: Callable[..., Ran], copy: Path) -> None:
+def test_what_was_only_counted_is_not_called_whole(probe: Probe, screen: Screen, copy: Path) -> None:
     path = copy / "output_code.py"
     text = path.read_text().replace(
         "async_compile.cpp_pybinding(['const uint8_t*', 'uint8_t*'], ", "async_compile.halide("
     )
     path.write_text(text.replace("cpp_fused_flip_0(arg0_1", "cpp_fused_flip_0.run(arg0_1"))
     (copy / "graph_diagram.svg").write_text("<svg/>")
-    ran = probe("check", copy)
-    assert ran.status == 0
-    first, second, *_ = ran.out.splitlines()
-    assert first.startswith("no problem: 1 graph, ")
-    assert re.fullmatch(
-        r"not called whole: \d+ lines of halide kernels in output_code.py only counted, "
-        r"graph_diagram.svg not opened",
-        second,
-    )
+    assert screen("check", copy) == snapshot("""\
+no problem: 1 graph, 1 node, 1 kernel, 1 launch, 265 lines (84 read, 100 checked, 51 comments or
+empty, 30 only counted)
+not called whole: 30 lines of halide kernels in output_code.py only counted, graph_diagram.svg not
+opened
+  ir_post_fusion.txt: 28 lines (26 read, 2 comments or empty)
+  ir_pre_fusion.txt: 28 lines (26 read, 2 comments or empty)
+  halide kernels in output_code.py: 35 lines (5 comments or empty, 30 only counted)
+  wrapper in output_code.py: 78 lines (3 read, 58 checked, 17 comments or empty)
+  fx_graph_transformed.py: 5 lines (4 read, 1 checked)
+  fx_graph_readable.py: 5 lines (4 read, 1 checked)
+  fx_graph_runnable.py: 85 lines (20 read, 40 checked, 25 comments or empty)
+  inductor_provenance_tracking_node_mappings.json: 1 line (1 read)
+""")
     counts = checked(probe("check", copy, "--json"))
     assert (counts["whole"], counts["sound"]) == (False, True)
     assert counts["unopened"] == [str(copy / "graph_diagram.svg")]
 
 
-def test_a_bench_file_beside_a_dump_leaves_it_whole(probe: Callable[..., Ran], copy: Path) -> None:
+def test_a_bench_file_beside_a_dump_leaves_it_whole(probe: Probe, copy: Path) -> None:
     (copy / "output_code_bench.py").write_text("mine = 1\n")
     assert probe("check", copy).out.startswith("whole: ")
 
 
-def test_a_missing_def_forward_is_not_whole(probe: Callable[..., Ran], copy: Path) -> None:
+def test_a_missing_def_forward_is_not_whole(screen: Screen, copy: Path) -> None:
     path = copy / "fx_graph_transformed.py"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if "def forward" not in line))
-    ran = probe("check", copy)
-    assert ran.status == 1
-    assert ran.out.startswith("not whole: ")
-    assert "fx_graph_transformed.py:1: class <lambda> has no def forward" in ran.out
+    counts, problems = screen("check", copy, columns=1000).split("\n\n")
+    assert counts.startswith("not whole: 1 graph, ")
+    assert problems.replace(copy.parents[1].name, "run") == snapshot("""\
+TMP/torch_compile_debug/run/torchinductor/model__0_inference_0.0/fx_graph_transformed.py:1: class <lambda> has no def forward
+exit 1
+""")  # noqa: E501
 
 
-def test_an_empty_run_says_why(probe: Callable[..., Ran], tmp_path: Path) -> None:
+def test_an_empty_run_says_why(screen: Screen, tmp_path: Path) -> None:
     (tmp_path / "torch_compile_debug" / "run_2026_01_01_00_00_00_000000-pid_1" / "torchinductor").mkdir(
         parents=True
     )
-    ran = probe("check", str(tmp_path))
-    assert ran.status == 1
-    assert "no graph was dumped" in ran.out
+    assert screen("check", tmp_path, columns=1000) == snapshot("""\
+not whole: 0 graphs, 0 nodes, 0 kernels, 0 launches, 0 lines
+
+TMP/torch_compile_debug/run_2026_01_01_00_00_00_000000-pid_1: no graph was dumped, and there is no probe.json that records why; consistent with a warm cache: `probe dump` gives each run an empty one
+exit 1
+""")  # noqa: E501
 
 
-def test_a_folder_without_a_dump_is_not_whole(probe: Callable[..., Ran], tmp_path: Path) -> None:
-    ran = probe("check", str(tmp_path))
-    assert ran.status == 1
-    assert f"no dump below {tmp_path}" in ran.out
+def test_a_folder_without_a_dump_is_not_whole(screen: Screen, tmp_path: Path) -> None:
+    assert screen("check", tmp_path, columns=1000) == snapshot("""\
+not whole: 0 graphs, 0 nodes, 0 kernels, 0 launches, 0 lines
+
+no dump below TMP
+exit 1
+""")
 
 
-def test_a_graph_that_computes_nothing_is_no_problem(probe: Callable[..., Ran], copy: Path) -> None:
+def test_a_graph_that_computes_nothing_is_no_problem(probe: Probe, copy: Path) -> None:
     (copy.parent / "model__1_inference_1.1").mkdir()
     ran = probe("check", str(copy.parents[2]), "--json")
     counts = checked(ran)
@@ -164,14 +171,14 @@ def test_a_graph_that_computes_nothing_is_no_problem(probe: Callable[..., Ran], 
     assert probe("layouts", "buf0", str(copy.parents[2])).status == 0
 
 
-def test_a_graph_with_branches_is_noted(probe: Callable[..., Ran]) -> None:
+def test_a_graph_with_branches_is_noted(probe: Probe) -> None:
     (run,) = DUMPS.glob("*-programs/conditional")
     ran = probe("check", run)
     assert ran.status == 0
     assert "torch dumps only the IR of the last part" in ran.out
 
 
-def test_a_wrapper_in_cpp_without_an_entry_is_one_sentence(probe: Callable[..., Ran], copy: Path) -> None:
+def test_a_wrapper_in_cpp_without_an_entry_is_one_sentence(probe: Probe, copy: Path) -> None:
     (copy / "output_code.py").write_text(
         "cpp_wrapper_src = r'''\nvoid f() {}\n'''\ncall = load(cpp_wrapper_src)\n"
     )

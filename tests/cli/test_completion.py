@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.cli import VERBS
-from tests.conftest import DUMPS
-from tests.discovery.test_discover import FIRST, LATEST, manifest
+from tests.builders import manifest_text
+from tests.discovery.test_discover import FIRST, LATEST
+from tests.dumps import run_in
 
 PROBE = Path(sys.executable).with_name("probe")
 
@@ -22,9 +23,8 @@ PROBE = Path(sys.executable).with_name("probe")
 def here(tmp_path: Path) -> Path:
     """A folder with two runs, the older one labelled, and two scripts."""
     for name, dump, label in ((FIRST, "aa_separable_cl", "aa"), (LATEST, "hflip_cl", None)):
-        (run,) = (DUMPS / "torch-2.13.0-cpu" / dump).glob("run_*")
-        shutil.copytree(run, tmp_path / "torch_compile_debug" / name)
-        (tmp_path / "torch_compile_debug" / name / "probe.json").write_text(manifest(label))
+        shutil.copytree(run_in(f"torch-2.13.0-cpu/{dump}"), tmp_path / "torch_compile_debug" / name)
+        (tmp_path / "torch_compile_debug" / name / "probe.json").write_text(manifest_text(label=label))
     (tmp_path / "mine.py").write_text("raise SystemExit('it was run')\n")
     (tmp_path / "notes.txt").touch()
     (tmp_path / "sub").mkdir()

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ from inductor_probe.model.health import Diagnostic, MachineHealth
 from inductor_probe.report.pages.check import health_page
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.words.health import text_and_remedy
-from tests.conftest import REPOSITORY, Ran
+from tests.conftest import REPOSITORY, Probe
 
-Probe = Callable[..., Ran]
 GUIDE = REPOSITORY / "docs" / "guides" / "machine.md"
 
 

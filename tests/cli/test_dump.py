@@ -8,15 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Ran
+from tests.conftest import Probe
 
 pytestmark = pytest.mark.compiles
-Probe = Callable[..., Ran]
 
 
 def write(folder: Path, text: str) -> Path:

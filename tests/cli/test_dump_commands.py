@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Ran
-
-Probe = Callable[..., Ran]
+from tests.conftest import Probe
 
 RANK = """
 import torch

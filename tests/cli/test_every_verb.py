@@ -6,15 +6,13 @@ here, so that a form that a verb does not know ends it with status 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from inductor_probe import cli
-from tests.conftest import Ran
+from tests.conftest import Probe
 
-Probe = Callable[..., Ran]
 
 pytestmark = [pytest.mark.compiles, pytest.mark.takes(60), pytest.mark.usefixtures("warm")]
 

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import inductor_probe
 from inductor_probe import cli
-from tests.conftest import DUMPS, Ran
-
-Probe = Callable[..., Ran]
-ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
+from tests.conftest import DUMPS, PROBE, Probe, Ran
+from tests.dumps import ANTIALIAS, FLIP, LAYERNORM, TRAINING, copy_of, graph_in
 
 
 @pytest.fixture
-def run_copy(tmp_path: Path) -> Path:
-    """A copy of a run that a test may damage."""
-    (run,) = (DUMPS / "torch-2.13.0-cpu" / "hflip_cl").iterdir()
-    copy = tmp_path / "torch_compile_debug" / run.name
-    shutil.copytree(run, copy)
-    return copy
-
-
-def graph_of(run: Path) -> Path:
-    (graph,) = (run / "torchinductor").iterdir()
-    return graph
+def graph(tmp_path: Path) -> Path:
+    """A copy of a graph that a test may damage."""
+    return copy_of(graph_in(FLIP), tmp_path)
 
 
 def test_help_groups_verbs_by_question(probe: Probe) -> None:
@@ -126,18 +114,34 @@ def test_json_of_a_remark_has_its_fields_and_no_sentence(probe: Probe) -> None:
     assert all(" " not in str(value).replace(", ", ",") for value in remark["numbers"].values())
 
 
-def test_80_columns_hold(probe: Probe) -> None:
-    for arguments in (["buf1", ANTIALIAS], [ANTIALIAS]):
-        ran = probe("layouts", *arguments, COLUMNS="80")
-        assert ran.status == 0
-        assert all(len(line) <= 80 for line in ran.out.splitlines())
+SCREENS: list[tuple[str | Path, ...]] = [
+    ("layouts", ANTIALIAS),
+    ("layouts", "buf1", ANTIALIAS),
+    *(("show", name, ANTIALIAS) for name in ("op1", "buf1", "sum_3", "capture.py:67", "cpp_fused_")),
+    *(("nodes", dump) for dump in (TRAINING, LAYERNORM, ANTIALIAS)),
+    *(("kernels", dump) for dump in (TRAINING, LAYERNORM)),
+    *(("fusion", *names, LAYERNORM) for names in ((), ("op0",), ("op0", "op4"), ("op2", "op3"))),
+    ("diff", *(DUMPS / f"torch-{version}-cpu" / "layernorm_grad" for version in ("2.1.2", "2.4.1")), "--all"),
+]
 
 
-def test_a_pipe_gets_whole_lines_without_colours_or_padding(probe: Probe) -> None:
-    ran = probe("layouts", ANTIALIAS)
+@pytest.mark.parametrize("words", SCREENS, ids=lambda words: " ".join(map(str, words[:-1])))
+def test_a_screen_fits_its_terminal_and_a_pipe_gets_whole_lines_without_colours(
+    probe: Probe, words: tuple[str | Path, ...]
+) -> None:
+    status = 1 if words[0] == "diff" else 0
+    for width in (60, 80, 140) if words[0] == "nodes" else (80, 140):
+        ran = probe(*words, COLUMNS=str(width))
+        assert ran.status == status, ran.err
+        assert all(len(line) <= width for line in ran.out.splitlines())
+    ran = probe(*words)
+    assert ran.status == status
     assert "\x1b" not in ran.out
     assert all(line == line.rstrip() for line in ran.out.splitlines())
-    (line,) = [line for line in ran.out.splitlines() if line.startswith("buf1 ")]
+
+
+def test_a_pipe_gets_a_row_in_one_line(probe: Probe) -> None:
+    (line,) = [line for line in probe("layouts", ANTIALIAS).out.splitlines() if line.startswith("buf1 ")]
     assert "  [264960, 256, 768, 1]    transposed [0, 2, 1, 3]  4.04 MiB  op1     op3" in line
 
 
@@ -160,7 +164,7 @@ def test_head_may_close_the_pipe(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_full_disk_behind_a_pipe_is_a_sentence(tmp_path: Path, options: list[str]) -> None:
-    command = [sys.executable, "-m", "inductor_probe", "show", str(DUMPS / "torch-2.13.0-cpu/hflip_cl")]
+    command = [*PROBE, "show", str(FLIP)]
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
             [*command, *options], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
@@ -217,15 +221,15 @@ def test_bad_input_gets_a_sentence(probe: Probe, arguments: list[str], error: st
         assert hint in lines[1]
 
 
-def test_an_unknown_graph_offers_near_ones(probe: Probe, run_copy: Path, tmp_path: Path) -> None:
+def test_an_unknown_graph_offers_near_ones(probe: Probe, graph: Path, tmp_path: Path) -> None:
     lines = complaint(probe("layouts", "buf0", "model__0_inferense_0.0", cwd=tmp_path))
     assert lines[1] == "hint: did you mean model__0_inference_0.0?"
 
 
 def test_a_truncated_ir_file_is_named_and_the_rest_is_shown(
-    probe: Probe, run_copy: Path, tmp_path: Path
+    probe: Probe, graph: Path, tmp_path: Path
 ) -> None:
-    file = graph_of(run_copy) / "ir_post_fusion.txt"
+    file = graph / "ir_post_fusion.txt"
     file.write_text(file.read_text()[:-120])
     ran = probe("layouts", cwd=tmp_path)
     assert "buf0" in ran.out
@@ -235,17 +239,17 @@ def test_a_truncated_ir_file_is_named_and_the_rest_is_shown(
 
 
 @pytest.mark.parametrize("damage", [b"\x00\x01\x02", b"op0: \xff\xfe"])
-def test_a_binary_ir_file_is_named(probe: Probe, run_copy: Path, tmp_path: Path, damage: bytes) -> None:
-    file = graph_of(run_copy) / "ir_post_fusion.txt"
+def test_a_binary_ir_file_is_named(probe: Probe, graph: Path, tmp_path: Path, damage: bytes) -> None:
+    file = graph / "ir_post_fusion.txt"
     file.write_bytes(damage)
     ran = probe("layouts", "buf0", cwd=tmp_path)
     assert f"{file.name}:1: not text" in ran.err
     assert "buf0" in ran.out  # ir_pre_fusion.txt still tells
 
 
-def test_an_unreadable_file_is_named(probe: Probe, run_copy: Path, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_named(probe: Probe, graph: Path, tmp_path: Path) -> None:
     # A folder in a file's place cannot be read by anyone, root included.
-    file = graph_of(run_copy) / "ir_post_fusion.txt"
+    file = graph / "ir_post_fusion.txt"
     file.unlink()
     file.mkdir()
     ran = probe("layouts", cwd=tmp_path)

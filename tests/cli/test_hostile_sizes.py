@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import DUMPS
+from tests.dumps import copy_of, graph_in
 from tests.fuzzing.tries import ask
-from tests.reader.hostile import copy_of, graph_in
 
 SIZES = {
     "int64": str(2**63 - 1),

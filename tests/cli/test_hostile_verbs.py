@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import DUMPS
-from tests.reader.hostile import DAMAGES, GRAPHS, VERBS, assert_ends_well, copy_of, graph_in, look
+from tests.dumps import copy_of, graph_in
+from tests.reader.hostile import DAMAGES, GRAPHS, VERBS, assert_ends_well, look
 
 FILES = (
     "ir_post_fusion.txt",

@@ -11,7 +11,8 @@ import pytest
 
 from inductor_probe.cli import VERBS
 from tests.cli.test_json import questions
-from tests.conftest import DUMPS, REPOSITORY
+from tests.conftest import REPOSITORY
+from tests.dumps import run_in
 from tests.fuzzing.tries import ask
 
 PRIVATE = {
@@ -39,7 +40,7 @@ PRIVATE = {
 """What no string may say -> what to write instead, or why."""
 SOURCES = sorted((REPOSITORY / "inductor_probe").rglob("*.py"))
 RUNS = [
-    next((DUMPS / name).glob("run_*"))
+    run_in(name)
     for name in (
         *(
             "torch-2.13.0-cpu/aa_separable_cl",

@@ -8,24 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import DUMPS
+from tests.dumps import TRAINING, copy_of, graph_in
 from tests.fuzzing.tries import ask
-from tests.reader.hostile import copy_of
 
 VERBS = ("layouts", "nodes", "kernels", "fusion", "check", "show")
-DUMPS_OF_TRAIN = sorted((DUMPS / "torch-2.13.0-cpu/mlp_train").glob("run_*/torchinductor/*"))
+FORWARD = graph_in(TRAINING, "forward")
 
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Path:
     """A graph for training with several kernels and library calls, forward: torch wrote its provenance."""
-    return copy_of(DUMPS_OF_TRAIN[1], tmp_path)
+    return copy_of(FORWARD, tmp_path)
 
 
 def assert_every_answer_is_well(graph: Path, *names: str) -> None:
     questions = [[verb, str(graph)] for verb in VERBS]
     questions += [[verb, name, str(graph)] for verb in ("show", "layouts", "fusion") for name in names]
-    questions += [["nodes", "--pre", str(graph)], ["diff", str(graph), str(DUMPS_OF_TRAIN[1])]]
+    questions += [["nodes", "--pre", str(graph)], ["diff", str(graph), str(FORWARD)]]
     for at, question in enumerate(questions):
         answer = ask([*question, *(["--json"] if at % 2 else [])], 80)
         assert not answer.faults, f"{question}: {answer.faults}"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import inductor_probe as ip
-from tests.conftest import DUMPS, Ran
-from tests.discovery.test_discover import FIRST, LATEST, manifest
+from tests.builders import manifest_text
+from tests.conftest import Probe
+from tests.discovery.test_discover import FIRST, LATEST
+from tests.dumps import run_in
 
-Probe = Callable[..., Ran]
 pytestmark = pytest.mark.usefixtures("warm")
 
 KERNEL = "cpp_fused_flip_0"
@@ -24,9 +24,8 @@ OLD = "model__0_inference_0.0"
 def here(tmp_path: Path) -> Path:
     """An older run of hflip, labelled flip, and the latest of a training graph, labelled mlp."""
     for name, dump, label in ((FIRST, "hflip_cl", "flip"), (LATEST, "mlp_train", "mlp")):
-        (run,) = (DUMPS / "torch-2.13.0-cpu" / dump).glob("run_*")
-        shutil.copytree(run, tmp_path / "torch_compile_debug" / name)
-        (tmp_path / "torch_compile_debug" / name / "probe.json").write_text(manifest(label))
+        shutil.copytree(run_in(f"torch-2.13.0-cpu/{dump}"), tmp_path / "torch_compile_debug" / name)
+        (tmp_path / "torch_compile_debug" / name / "probe.json").write_text(manifest_text(label=label))
     return tmp_path
 
 
@@ -107,7 +106,7 @@ def test_runs_takes_the_names_that_every_verb_takes(probe: Probe, here: Path) ->
 
 def test_a_label_of_two_runs_removes_neither(probe: Probe, here: Path) -> None:
     tree = here / "torch_compile_debug"
-    (tree / FIRST / "probe.json").write_text(manifest("mlp"))
+    (tree / FIRST / "probe.json").write_text(manifest_text(label="mlp"))
     ran = probe("runs", "mlp", "--rm", "--yes", cwd=here)
     assert ran.status == 2
     assert "2 runs have the label mlp" in ran.err

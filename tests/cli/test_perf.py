@@ -10,15 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Ran
+from tests.conftest import Probe
 
 pytestmark = pytest.mark.usefixtures("warm")
-Probe = Callable[..., Ran]
 FUNCTION = "import torch\n\ndef fn(x, k=1):\n    return x.flip(-1).float() + k\n"
 SCENARIO = """\
 import time, torch

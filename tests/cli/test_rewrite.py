@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import inductor_probe as ip
-from tests.conftest import DUMPS, Ran
+from tests.conftest import Probe
+from tests.dumps import graph_in
 
-Probe = Callable[..., Ran]
 pytestmark = pytest.mark.usefixtures("warm")
 
 KERNEL = "cpp_fused_flip_0"
@@ -22,7 +21,7 @@ KERNEL = "cpp_fused_flip_0"
 @pytest.fixture
 def graph(tmp_path: Path) -> Path:
     """A copy of a graph that may be written to."""
-    (stored,) = (DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/")
+    stored = graph_in("torch-2.13.0-cpu/hflip_cl")
     return Path(shutil.copytree(stored, tmp_path / "graph"))
 
 
@@ -40,7 +39,7 @@ def test_the_list_shows_specs_that_apply(probe: Probe, graph: Path) -> None:
 
 
 def test_specs_of_triton_kernels_apply(tmp_path: Path) -> None:
-    (stored,) = (DUMPS / "torch-2.11.0-cuda/foreach_adam").glob("run_*/torchinductor/*/")
+    stored = graph_in("torch-2.11.0-cuda/foreach_adam")
     graph = ip.open_graph(shutil.copytree(stored, tmp_path / "graph"))
     specs = [spec for row in ip.open_graph(stored).rewrites() for spec in row.specs]
     for spec in specs:

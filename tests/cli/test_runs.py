@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,35 +14,21 @@ import pytest
 
 import inductor_probe as ip
 from inductor_probe.discovery.walk import Below, everything_below
-from inductor_probe.model.manifest import DumpProcess, DumpRecord, GraphBreak, GraphRecord, Manifest
-from inductor_probe.store.manifest import manifest_to_json
-from tests.conftest import DUMPS, Ran
-from tests.reader.hostile import graph_in
+from inductor_probe.model.manifest import DumpProcess, DumpRecord, GraphBreak, GraphRecord
+from tests.builders import manifest_text
+from tests.conftest import Probe
+from tests.dumps import FLIP as HFLIP
+from tests.dumps import FOREACH, graph_in
 
-Probe = Callable[..., Ran]
 PROBE = str(Path(sys.executable).with_name("probe"))
-FLIP = graph_in(DUMPS / "torch-2.13.0-cpu" / "hflip_cl")
-CUDA = graph_in(DUMPS / "torch-2.11.0-cuda" / "foreach_adam")
+FLIP = graph_in(HFLIP)
+CUDA = graph_in(FOREACH)
 
 
 def manifest(graph: str | None, **changes: object) -> str:
-    facts = {
-        "command": ("python", "check_flip.py"),
-        "script": "check_flip.py",
-        "scenario": "check_flip",
-        "cases": (),
-        "knobs": (),
-        "label": None,
-        "versions": (("torch", "2.13.0+cpu"),),
-        "machine": (),
-        "started": "2026-11-21T02:00:00+00:00",
-        "duration_s": 3.0,
-        "outcome": "ok",
-        "exit_status": 0,
-        "compiled_frames": 0,
-        "graphs": (GraphRecord(graph, "0/0", "first", case="channels_last"),) if graph else (),
-    }
-    return json.dumps(manifest_to_json(Manifest(**{**facts, **changes})))  # type: ignore[arg-type]  # as named
+    graphs = (GraphRecord(graph, "0/0", "first", case="channels_last"),) if graph else ()
+    versions = (("torch", "2.13.0+cpu"),)
+    return manifest_text(scenario="check_flip", duration_s=3.0, versions=versions, graphs=graphs, **changes)
 
 
 def stamped(age: timedelta, pid: int) -> str:

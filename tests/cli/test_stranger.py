@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import DUMPS
-from tests.reader.hostile import VERBS, copy_of, graph_in
+from tests.dumps import copy_of, graph_in
+from tests.reader.hostile import VERBS
 
 PROBE = str(Path(sys.executable).with_name("probe"))
 ESCAPE = "\x1b]52;c;cm0=\x07\x1b[2J\x9b31m\u202e\x1b]8;;http://evil\x1b\\"

@@ -20,7 +20,7 @@ from inductor_probe.cli import run as probe
 from inductor_probe.errors import ProbeError, UnreadableError
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.store.made_here import remember
-from tests.conftest import DUMPS
+from tests.dumps import run_in
 
 STRANGER = 4711
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
@@ -35,7 +35,7 @@ def marker(tmp_path: Path) -> Path:
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A graph's folder that the record knows, in its place, with its bench file as it is made."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    source = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*"))
+    source = run_in("torch-2.13.0-cpu/hflip_cl")
     run = Path(shutil.copytree(source, tmp_path / "here" / source.name))
     for path in (run, *run.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)

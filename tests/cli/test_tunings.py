@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from inductor_probe.store.choices import tunings_from_csv
-from tests.conftest import DUMPS, Ran
+from tests.conftest import Probe, Screen
+from tests.dumps import graph_in
 
-Probe = Callable[..., Ran]
 CHOICES = {
     "operation": "mm",
     "inputs": ["8x16 float32", "16x4 float32"],
@@ -28,17 +28,22 @@ CHOICES = {
 @pytest.fixture
 def graph(tmp_path: Path) -> Path:
     """A graph of a fixture with what `probe dump` would have written beside it."""
-    (stored,) = (DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/")
+    stored = graph_in("torch-2.13.0-cpu/hflip_cl")
     folder = Path(shutil.copytree(stored, tmp_path / stored.name))
     (folder / "probe_choices.jsonl").write_text(json.dumps(CHOICES) + "\n")
     return folder
 
 
-def test_choices_are_shown_from_fastest_to_slowest(probe: Probe, graph: Path) -> None:
-    ran = probe("tunings", graph)
-    assert ran.status == 0, ran.err
-    assert ran.out.index(" mm ") < ran.out.index("triton_mm_1") < ran.out.index("triton_mm_2")
-    assert "failed" in ran.out
+def test_choices_are_shown_from_fastest_to_slowest(screen: Screen, graph: Path) -> None:
+    assert screen("tunings", graph) == snapshot("""\
+mm(8x16 float32, 16x4 float32)
+3 choices, as probe dump saw it; a cache miss: timed in this compile
+    choice           us  of best  kind    config
+    mm            10.00    1.00x  extern
+    triton_mm_1   20.00    2.00x  triton  BLOCK_M=32, num_warps=2
+    triton_mm_2  failed           triton  BLOCK_M=64, num_warps=4
+mm was fastest; which choice the wrapper runs could not be proved
+""")
 
 
 def test_json_and_csv_hold_every_choice(probe: Probe, graph: Path) -> None:
@@ -49,20 +54,27 @@ def test_json_and_csv_hold_every_choice(probe: Probe, graph: Path) -> None:
     assert [choice.name for choice in table.choices] == ["mm", "triton_mm_1", "triton_mm_2"]
 
 
-def test_without_choices_the_way_to_them_is_told(probe: Probe, graph: Path) -> None:
+def test_without_choices_the_way_to_them_is_told(screen: Screen, graph: Path) -> None:
     (graph / "probe_choices.jsonl").unlink()
-    ran = probe("tunings", graph)
-    assert (ran.status, ran.out) == (0, "")
-    assert "max-autotune" in ran.err
+    assert screen("tunings", graph) == snapshot("""\
+2> nothing was autotuned in it, or it was not recorded: dump what calls torch.compile(mode='max-autotune')
+""")
 
 
-def test_a_damaged_line_is_named(probe: Probe, graph: Path) -> None:
+def test_a_damaged_line_is_named(screen: Screen, graph: Path) -> None:
     with (graph / "probe_choices.jsonl").open("a") as file:
         file.write('{"operation": ')
-    ran = probe("tunings", graph)
-    assert ran.status == 2
-    assert "triton_mm_1" in ran.out
-    assert "probe_choices.jsonl:2" in ran.err
+    assert screen("tunings", graph) == snapshot("""\
+mm(8x16 float32, 16x4 float32)
+3 choices, as probe dump saw it; a cache miss: timed in this compile
+    choice           us  of best  kind    config
+    mm            10.00    1.00x  extern
+    triton_mm_1   20.00    2.00x  triton  BLOCK_M=32, num_warps=2
+    triton_mm_2  failed           triton  BLOCK_M=64, num_warps=4
+mm was fastest; which choice the wrapper runs could not be proved
+2> warning: TMP/model__0_inference_0.0/probe_choices.jsonl:2: not a line of JSON: cut off while it was written?
+exit 2
+""")  # noqa: E501
 
 
 def test_an_exported_table_is_shown_again_as_it_was(probe: Probe, graph: Path, tmp_path: Path) -> None:
@@ -93,7 +105,7 @@ def test_configs_of_a_table_become_variants(probe: Probe, corpus: Path, tmp_path
     ran = probe("rewrite", "--tuned", table, copy)
     assert ran.status == 0, ran.err
     assert "config={'YBLOCK': 32, 'XBLOCK': 8, 'num_warps': 4, 'num_stages': 1}" in ran.out
-    other = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/"))
+    other = graph_in("torch-2.13.0-cpu/hflip_cl")
     ran = probe("rewrite", "--tuned", table, other)
     assert ran.status == 2
     assert "has no config for a Triton kernel of" in ran.err

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import DUMPS, Ran
+from tests.conftest import Probe
+from tests.dumps import graph_in
 
-Probe = Callable[..., Ran]
 KERNEL = "cpp_fused_flip_0"
 
 
@@ -32,7 +31,7 @@ KERNEL = "cpp_fused_flip_0"
 def test_a_variant_that_does_not_fit_is_said_with_its_file(
     probe: Probe, tmp_path: Path, variant: str, said: str, hint: str
 ) -> None:
-    (graph,) = (DUMPS / "torch-2.13.0-cpu" / "hflip_cl").glob("run_*/torchinductor/*")
+    graph = graph_in("torch-2.13.0-cpu/hflip_cl")
     shutil.copytree(graph, tmp_path / "graph")
     (tmp_path / "kernel.cpp").write_text("int main() {}\n")
     (tmp_path / "call.py").write_text("def call(args):\n    return (\n")

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from inductor_probe.errors import ExitCode
 from inductor_probe.store.samples import samples_text
-from tests.conftest import Ran
+from tests.conftest import Probe
 from tests.store.test_samples import PROCESS
-
-Probe = Callable[..., Ran]
 
 
 @pytest.fixture

@@ -7,8 +7,10 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.model.decision import (
@@ -19,49 +21,30 @@ from inductor_probe.model.decision import (
     Operand,
     TorchFrame,
 )
-from inductor_probe.model.manifest import Manifest, Note
+from inductor_probe.model.manifest import Note
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.report.pages.why import why_pages
 from inductor_probe.report.terminal import to_text
 from inductor_probe.store.decisions import write_decisions
-from inductor_probe.store.manifest import manifest_to_json
-from tests.conftest import DUMPS, Ran
+from tests.builders import decision, manifest_text
+from tests.conftest import Probe, Screen
+from tests.dumps import FLIP, LATEST, LAYERNORM, run_in
 
-Probe = Callable[..., Ran]
-LATEST = DUMPS / "torch-2.13.0-cpu"
-PLACE = TorchFrame("torch/_inductor/codegen/cpp.py", "TilingSelect.select_tiling", 3934)
 CALLER = TorchFrame("torch/_inductor/codegen/cpp.py", "CppKernelProxy.codegen_nodes", 4714)
 SHORT: dict[str, Operand] = {
     "loop": "x1", "range": 3, "range_limit": 4.0, "factor": 16, "operations": 2, "operations_limit": 10,
 }  # fmt: skip
 
 
-def scalar(number: int, *nodes: str, **changes: object) -> Decision:
-    fields = {"speculative": False, "times": 1, **changes}
-    return Decision(
-        number, "vectorisation", "node", (nodes,), "scalar", "short-inner-range", tuple(SHORT.items()), PLACE,
-        (CALLER,), bool(fields["speculative"]), int(str(fields["times"])),
-    )  # fmt: skip
+def scalar(number: int, node: str, **changes: Any) -> Decision:
+    facts = {"number": number, "cause": "short-inner-range", "operands": SHORT, "stack": (CALLER,), **changes}
+    return decision("vectorisation", node, "scalar", **facts)
 
 
-def vectorised(number: int, *nodes: str) -> Decision:
-    operands: dict[str, Operand] = {
-        "loops": ("x0",),
-        "ranges": ("64",),
-        "factor": 16,
-        "operations": 3,
-        "non_contiguous": 0,
-    }
-    return Decision(
-        number,
-        "vectorisation",
-        "node",
-        (nodes,),
-        "vectorised",
-        "contiguous-only-loop",
-        tuple(operands.items()),
-        PLACE,
-    )
+def vectorised(number: int, node: str, **changes: Any) -> Decision:
+    operands = {"loops": ("x0",), "ranges": ("64",), "factor": 16, "operations": 3, "non_contiguous": 0}
+    facts = {"number": number, "cause": "contiguous-only-loop", "operands": operands, **changes}
+    return decision("vectorisation", node, "vectorised", **facts)
 
 
 @pytest.fixture
@@ -70,7 +53,7 @@ def recorded(tmp_path: Path) -> Callable[[str, Sequence[Decision]], Path]:
 
     def copy(name: str, decisions: Sequence[Decision]) -> Path:
         run = tmp_path / name
-        shutil.copytree(next((LATEST / name).glob("run_*")), run)
+        shutil.copytree(run_in(LATEST / name), run)
         graph = min((run / "torchinductor").iterdir())
         write_decisions(graph / DECISIONS_NAME, Decisions("2.13.0", DECISION_KINDS, tuple(decisions)))
         return graph
@@ -82,12 +65,27 @@ Recorded = Callable[[str, Sequence[Decision]], Path]
 
 
 @pytest.mark.parametrize("subject", ["op0", "buf0", "cpp_fused_flip", "rev", "prims.rev", "capture.py:34"])
-def test_every_kind_of_subject_finds_the_decision(subject: str, probe: Probe, recorded: Recorded) -> None:
-    ran = probe("why", subject, recorded("hflip_cl", [scalar(1, "op0")]))
-    assert ran.status == 0, ran.err
-    assert "op0 is scalar: its loop x1 has 3 steps, fewer than 4" in ran.out
-    assert "TilingSelect.select_tiling (torch/_inductor/codegen/cpp.py:3934)" in ran.out
-    assert "cpp.enable_tiling_heuristics = False" in ran.out
+def test_every_kind_of_subject_finds_the_decision(subject: str, screen: Screen, recorded: Recorded) -> None:
+    assert screen("why", subject, recorded("hflip_cl", [scalar(1, "op0")])) == snapshot("""\
+! op0 is scalar: its loop x1 has 3 steps, fewer than 4 (a quarter of a vector of 16), and 2
+  operations are fewer than the 10 that would be worth it
+  recorded    loop x1, range 3, range limit 4.0, factor 16, operations 2, operations limit 10
+  decided in  TilingSelect.select_tiling (torch/_inductor/codegen/cpp.py:3934)
+  called by   CppKernelProxy.codegen_nodes
+  changed by  torch._inductor.config.cpp.enable_tiling_heuristics = False (not set in this dump):
+              vectorises wherever it can, without these limits; time it: it may be slower [safe: the
+              same results but for rounding]
+  or by       an innermost loop of 4 steps or more passes this limit (another memory format or order
+              of dimensions); the limit on non-contiguous accesses then applies
+  or by       probe whatif SCRIPT --vectorise op0: for this alone [safe: the same results but for
+              rounding]
+  at stake  294 KiB read and written
+  kernel    cpp_fused_flip_0, loop nest 1
+  FX nodes  rev
+  dump      output_code.py:45, ir_post_fusion.txt:1
+  from      /repro/capture.py:34 in <lambda>: run(lambda x: x.flip(-1),
+            T(1,3,224,224,dtype=torch.uint8).contiguous(memory_format=torch.channels_last))
+""")
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -100,16 +98,16 @@ def test_a_screen_fits_the_terminal(width: int, probe: Probe, recorded: Recorded
 
 
 def test_the_ledger_has_what_was_missed_first_and_folds_equal_decisions(
-    probe: Probe, recorded: Recorded
+    screen: Screen, recorded: Recorded
 ) -> None:
     decisions = [vectorised(1, "op0"), scalar(2, "op1"), scalar(3, "op2"), scalar(4, "op3", speculative=True)]
-    ran = probe("why", recorded("aa_separable_cl", decisions))
-    head, _, first, second, *_ = ran.out.splitlines()
-    assert "3 decisions (2 missed, 1 passed), 1 tried and not kept" in head
-    assert first.startswith("missed")
-    assert "scalar: inner range 3 < 16/4 with 2 operations" in first
-    assert "+1" in first
-    assert second.startswith("passed")
+    assert screen("why", recorded("aa_separable_cl", decisions)) == snapshot("""\
+model__0_inference_0.0  3 decisions (2 missed, 1 passed), 1 tried and not kept
+        about   decision                                             bytes
+missed  op1 +1  scalar: inner range 3 < 16/4 with 2 operations    11.2 MiB
+passed  op0     vectorised: along x0 (64) by 16, nowhere strided     1 KiB
+left out at 100 columns: kind, changed by (a pipe has them)
+""")
 
 
 def test_a_kernel_has_its_loop_nests_in_order(probe: Probe, recorded: Recorded) -> None:
@@ -124,17 +122,25 @@ def test_a_kernel_has_its_loop_nests_in_order(probe: Probe, recorded: Recorded) 
     }  # fmt: skip
 
 
-def test_what_was_missed_is_turned_by_name_as_well(probe: Probe, recorded: Recorded) -> None:
-    graph = recorded("hflip_cl", [scalar(1, "op0")])
-    text = "probe whatif SCRIPT --vectorise op0: for this alone [safe: the same results but for rounding]"
-    assert text in probe("why", "op0", graph, COLUMNS="140").out
-
-
-def test_a_decision_that_was_asked_for_says_so(probe: Probe, recorded: Recorded) -> None:
-    turned = replace(vectorised(1, "op0"), cause="turned", operands=(("flip", "vectorise op0"),))
+def test_a_decision_that_was_asked_for_says_so(screen: Screen, recorded: Recorded) -> None:
+    turned = vectorised(1, "op0", cause="turned", operands={"flip": "vectorise op0"})
     graph = recorded("hflip_cl", [turned])
-    assert "asked for by --vectorise op0" in probe("why", "op0", graph).out
-    assert "vectorised: asked for by --vectorise op0" in probe("why", graph, COLUMNS="140").out
+    assert screen("why", "op0", graph) == snapshot("""\
++ op0: vectorisation vectorised: asked for by --vectorise op0
+  recorded    flip vectorise op0
+  decided in  TilingSelect.select_tiling (torch/_inductor/codegen/cpp.py:3934)
+  at stake  294 KiB read and written
+  kernel    cpp_fused_flip_0
+  FX nodes  rev
+  dump      output_code.py:33, ir_post_fusion.txt:1
+  from      /repro/capture.py:34 in <lambda>: run(lambda x: x.flip(-1),
+            T(1,3,224,224,dtype=torch.uint8).contiguous(memory_format=torch.channels_last))
+""")
+    assert screen("why", graph) == snapshot("""\
+model__0_inference_0.0  1 decision (1 passed)
+        about  kind           decision                                    bytes
+passed  op0    vectorisation  vectorised: asked for by --vectorise op0  294 KiB
+""")
 
 
 def test_a_setting_that_is_so_already_is_not_offered(probe: Probe, recorded: Recorded) -> None:
@@ -149,55 +155,80 @@ def test_a_setting_that_is_so_already_is_not_offered(probe: Probe, recorded: Rec
     assert "enable_tiling_heuristics" not in ran.out
 
 
-def test_what_was_not_recorded_is_read_in_the_dump_and_says_how_to_record_it(probe: Probe) -> None:
-    ran = probe("why", "op0", LATEST / "hflip_cl")
-    assert "read in the dump, which does not record the decision" in ran.out
-    assert "not recorded in this dump: any decision" in ran.out
-    assert "probe dump SCRIPT" in ran.out
-    assert "probe show op0 shows all that the dump itself proves" in ran.out
-    assert "changed by" not in ran.out
-    ran = probe("why", "--kind", "vectorisation", LATEST / "hflip_cl")
-    assert "not recorded in this dump: vectorisation (" in ran.out
+def test_what_was_not_recorded_is_read_in_the_dump_and_says_how_to_record_it(screen: Screen) -> None:
+    out = screen("why", "op0", FLIP)
+    assert out == snapshot("""\
+! cpp_fused_flip_0: 1 of 1 loop nest is scalar (kernel reads and writes 294 KiB); the dump does not
+  record why
+  known  read in the dump, which does not record the decision
+  at stake  294 KiB read and written
+  kernel    cpp_fused_flip_0
+  FX nodes  rev
+  dump      output_code.py:45
+  from      /repro/capture.py:34 in <lambda>: run(lambda x: x.flip(-1),
+            T(1,3,224,224,dtype=torch.uint8).contiguous(memory_format=torch.channels_last))
+not recorded in this dump: any decision (`probe dump SCRIPT` of this version records what torch
+decides, and why)
+probe show op0 shows all that the dump itself proves
+""")
+    assert "changed by" not in out
+    assert screen("why", "--kind", "vectorisation", FLIP) == snapshot("""\
+model__0_inference_0.0  1 conclusion (1 missed), no recorded decision
+        about             decision                                                        bytes
+missed  cpp_fused_flip_0  1 of 1 loop nest is scalar (kernel reads and writes 294       294 KiB
+                          KiB); the dump does not record why (read)
+left out at 100 columns: kind (a pipe has them)
+not recorded in this dump: vectorisation (`probe dump SCRIPT` of this version records what torch
+decides, and why)
+probe kernels, probe fusion and probe layouts show all that the dump itself proves
+""")
 
 
 def test_the_ledger_of_a_dump_of_torch_alone_has_what_it_proves(probe: Probe) -> None:
-    ran = probe("why", DUMPS / "torch-2.11.0-cuda" / "layernorm_grad", COLUMNS="1000")
+    ran = probe("why", LAYERNORM, COLUMNS="1000")
     assert ran.status == 0
     assert "2 nodes are fused into op5_op7 (read)" in ran.out
     assert "it is generated as persistent reduction, with the hint INNER (read)" in ran.out
     assert "not recorded in this dump: any decision" in ran.out
-    (row, *_) = json.loads(probe("why", DUMPS / "torch-2.11.0-cuda" / "layernorm_grad", "--json").out)["rows"]
+    (row, *_) = json.loads(probe("why", LAYERNORM, "--json").out)["rows"]
     assert {cause["knowledge"] for cause in row["causes"]} <= {"read", "inferred"}
     assert all(cause["decision"] is None and not cause["changes"] for cause in row["causes"])
-    fusion = probe("why", DUMPS / "torch-2.11.0-cuda" / "layernorm_grad", "--kind", "fusion").out
+    fusion = probe("why", LAYERNORM, "--kind", "fusion").out
     assert "nodes are fused into" in fusion
     assert "hint" not in fusion
 
 
-def test_nothing_was_decided_says_what_was_looked_for(probe: Probe, recorded: Recorded) -> None:
-    ran = probe("why", "op1", recorded("aa_separable_cl", [vectorised(1, "op0")]))
-    assert ran.status == 0
-    assert "nothing was decided about op1: looked for vectorisation" in ran.out
+def test_nothing_was_decided_says_what_was_looked_for(screen: Screen, recorded: Recorded) -> None:
+    assert screen("why", "op1", recorded("aa_separable_cl", [vectorised(1, "op0")])) == snapshot("""\
+nothing was decided about op1: looked for vectorisation, fallback, realization, threads, fusion,
+reduction, index width, layout, copy, loops, rewrite, cudagraphs, freezing, tiling, configs
+""")
 
 
-def test_a_pair_is_about_both(probe: Probe, recorded: Recorded) -> None:
-    ran = probe("why", "op0", "op1", recorded("aa_separable_cl", [vectorised(1, "op0"), scalar(2, "op1")]))
-    assert "nothing was decided about op0 and op1" in ran.out
+def test_a_pair_is_about_both(screen: Screen, recorded: Recorded) -> None:
+    graph = recorded("aa_separable_cl", [vectorised(1, "op0"), scalar(2, "op1")])
+    assert screen("why", "op0", "op1", graph) == snapshot("""\
+nothing was decided about op0 and op1: looked for vectorisation, fallback, realization, threads,
+fusion, reduction, index width, layout, copy, loops, rewrite, cudagraphs, freezing, tiling, configs
+""")
 
 
-@pytest.mark.parametrize(
-    ("words", "message", "hint"),
-    [
-        (["bufx"], "has no node, buffer, kernel, FX node or operator bufx", "did you mean buf0"),
-        (["op0", "--kind", "vectorization"], "unknown kind of decision vectorization", "vectorisation"),
-        (["aten.flop"], "has no node, buffer, kernel, FX node or operator aten.flop", ""),
-    ],
-)
-def test_bad_input_gets_a_sentence(words: list[str], message: str, hint: str, probe: Probe) -> None:
-    ran = probe("why", words[0], LATEST / "hflip_cl", *words[1:])
-    assert ran.status == 2
-    assert message in ran.err
-    assert hint in ran.err
+def test_bad_input_gets_a_sentence(screen: Screen) -> None:
+    questions = (["bufx"], ["op0", "--kind", "vectorization"], ["aten.flop"], ["op0", "buf0"])
+    assert "".join(screen("why", *words, FLIP) for words in questions) == snapshot("""\
+2> error: model__0_inference_0.0 has no node, buffer, kernel, FX node or operator bufx
+2> hint: did you mean buf0?
+exit 2
+2> error: unknown kind of decision vectorization
+2> hint: did you mean vectorisation or realization?
+exit 2
+2> error: model__0_inference_0.0 has no node, buffer, kernel, FX node or operator aten.flop
+2> hint: there is op0, arg0_1, buf0, cpp_fused_flip_0, rev, prims.rev
+exit 2
+2> error: op0 and buf0 both name op0
+2> hint: probe why op0
+exit 2
+""")
 
 
 def test_a_file_that_was_cut_short_is_a_problem_with_its_line(probe: Probe, recorded: Recorded) -> None:
@@ -280,39 +311,22 @@ def test_diff_says_which_decision_changed_and_its_cause_on_both_sides(
     assert (change["a"]["cause"], change["b"]["cause"]) == ("short-inner-range", "contiguous-only-loop")
 
 
-def test_layouts_and_fusion_say_what_was_recorded(probe: Probe, recorded: Recorded) -> None:
-    place = TorchFrame("torch/_inductor/ir.py", "StorageBox.has_exceeded_max_reads", 10071)
-    operands: dict[str, Operand] = {"node": "rev", "operations": 114, "operations_limit": 50}
-    realised = Decision(
-        1,
-        "realization",
-        "buffer",
-        (("buf0",),),
-        "realised",
-        "operations",
-        tuple(operands.items()),
-        place,
+def test_layouts_say_what_was_recorded(screen: Screen, recorded: Recorded) -> None:
+    operands = {"node": "rev", "operations": 114, "operations_limit": 50}
+    realised = decision(
+        "realization", "buf0", "realised", "operations", subject_type="buffer", operands=operands
     )
-    ran = probe("layouts", "buf0", recorded("hflip_cl", [realised]))
-    assert "buf0 is a buffer of its own" in ran.out
-    assert "probe why buf0 shows what was compared" in ran.out
-
-
-def test_two_names_of_one_node_are_no_pair(probe: Probe, recorded: Recorded) -> None:
-    ran = probe("why", "op0", "buf0", recorded("hflip_cl", [scalar(1, "op0")]))
-    assert ran.status == 2
-    assert "op0 and buf0 both name op0" in ran.err
+    out = screen("layouts", "buf0", recorded("hflip_cl", [realised]))
+    assert out.partition("returned by the graph\n")[2] == snapshot("""\
+! buf0 is a buffer of its own: operations (node rev, operations 114, operations limit 50)
+  probe why buf0 shows what was compared, and what changes it
+""")
 
 
 def test_a_recorder_that_failed_inside_torch_is_said(probe: Probe, recorded: Recorded) -> None:
     graph = recorded("hflip_cl", [scalar(1, "op0")])
     values = (("recorder", "threads._record"), ("error", "KeyError: 'x0'"))
-    manifest = Manifest(
-        command=("python", "f.py"), script="f.py", scenario="f", cases=(), knobs=(), label=None, versions=(),
-        machine=(), started="2026-01-31T12:00:00+00:00", duration_s=1.0, outcome="ok", exit_status=0,
-        compiled_frames=1, graphs=(), notes=(Note("recorder-failed", values),),
-    )  # fmt: skip
-    (graph.parents[1] / "probe.json").write_text(json.dumps(manifest_to_json(manifest)))
+    (graph.parents[1] / "probe.json").write_text(manifest_text(notes=(Note("recorder-failed", values),)))
     for words in ([], ["op0"]):
         ran = probe("why", *words, graph)
         assert ran.status == 0
@@ -328,9 +342,7 @@ def test_the_text_of_a_kernel_has_decisions_where_they_belong(probe: Probe, reco
         "count_limit": 35, "nodes": ("op0",), "node_operations": ("load",), "buffers": ("arg0_1",),
         "indices": ("2*x2",), "strides": ("2",),
     }  # fmt: skip
-    strided = replace(
-        scalar(1, "op0"), cause="non-contiguous-accesses", operands=tuple(operands.items()), stack=()
-    )
+    strided = scalar(1, "op0", cause="non-contiguous-accesses", operands=operands, stack=())
     graph = recorded("hflip_cl", [strided])
     lines = [line.strip() for line in probe("show", "cpp_fused_flip", graph, "--annotate").out.splitlines()]
     heading = lines.index("// loop nest 1 of 1, scalar: op0")
@@ -369,10 +381,8 @@ def test_the_time_of_a_kernel_counts_once_for_the_decisions_of_a_row(recorded: R
 def test_diff_shows_what_decided_about_a_pair_on_both_sides(
     probe: Probe, recorded: Recorded, tmp_path: Path
 ) -> None:
-    fused = Decision(
-        1, "fusion", "node", (("op0",), ("op1",)), "fused", "producer-and-consumer",
-        (("round", 1), ("step", 1), ("buffers", ("buf0",))), PLACE,
-    )  # fmt: skip
+    steps = {"round": 1, "step": 1, "buffers": ("buf0",)}
+    fused = decision("fusion", "op0, op1", "fused", "producer-and-consumer", operands=steps)
     refused = replace(
         fused, outcome="refused", cause="fusion-size-limit", operands=(("nodes", 2), ("limit", 1))
     )

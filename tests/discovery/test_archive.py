@@ -22,9 +22,9 @@ from inductor_probe.discovery.discover import find
 from inductor_probe.discovery.walk import everything_below
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from inductor_probe.reader.debug_dir import read_graph
-from tests.discovery.test_discover import HFLIP, graph_of, run_of
+from tests.dumps import FLIP, graph_in, run_in
 
-FILE = f"d/{graph_of(HFLIP).name}/output_code.py"
+FILE = f"d/{graph_in(FLIP).name}/output_code.py"
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def unpacked_files(path: Path) -> set[str]:
 @pytest.mark.parametrize("inside", ["torch_compile_debug", "renamed", ""])
 def test_a_dump_in_every_kind_of_archive(tmp_path: Path, name: str, inside: str) -> None:
     work = tmp_path / "work"
-    shutil.copytree(run_of(HFLIP), work / inside / "run")
+    shutil.copytree(run_in(FLIP), work / inside / "run")
     kind = {"tar": "tar", "gz": "gztar", "tgz": "gztar", "xz": "xztar", "txz": "xztar", "zip": "zip"}
     made = shutil.make_archive(
         str(tmp_path / "made"), kind.get(name.lower().rpartition(".")[2], "bztar"), work
@@ -80,7 +80,7 @@ def test_a_dump_in_every_kind_of_archive(tmp_path: Path, name: str, inside: str)
 
 def test_a_path_leads_on_into_an_archive(tmp_path: Path) -> None:
     for name in ("flip", "other"):
-        shutil.copytree(run_of(HFLIP), tmp_path / "work" / name / "run")
+        shutil.copytree(run_in(FLIP), tmp_path / "work" / name / "run")
     shutil.make_archive(str(tmp_path / "both"), "gztar", tmp_path / "work")
     with pytest.raises(NotFoundError, match="holds 2 dumps: name one") as caught:
         find("both.tar.gz", tmp_path)
@@ -92,10 +92,10 @@ def test_a_path_leads_on_into_an_archive(tmp_path: Path) -> None:
 
 
 def test_a_lone_graph_and_an_empty_run(tmp_path: Path) -> None:
-    shutil.make_archive(str(tmp_path / "graph"), "zip", graph_of(HFLIP).parent, graph_of(HFLIP).name)
+    shutil.make_archive(str(tmp_path / "graph"), "zip", graph_in(FLIP).parent, graph_in(FLIP).name)
     found = find("graph.zip", tmp_path)
     assert found.graph is not None
-    assert found.graph.name == graph_of(HFLIP).name
+    assert found.graph.name == graph_in(FLIP).name
     (tmp_path / "w" / "run_2026_01_01_10_00_00_000000-pid_1" / "torchinductor").mkdir(parents=True)
     shutil.make_archive(str(tmp_path / "empty"), "gztar", tmp_path / "w")
     assert find("empty.tar.gz", tmp_path).run.graphs == ()

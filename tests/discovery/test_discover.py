@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -12,7 +11,9 @@ import pytest
 
 from inductor_probe.discovery.discover import find, name_of
 from inductor_probe.errors import NotFoundError
+from tests.builders import manifest_text
 from tests.conftest import DUMPS
+from tests.dumps import FLIP, graph_in, run_in
 
 DumpDir = Callable[[str], Path]
 FIRST = "run_2026_01_01_10_00_00_000000-pid_1"
@@ -101,20 +102,8 @@ def labelled(tree: Path) -> Path:
     runs = tree / "torch_compile_debug"
     shutil.copytree(runs / FIRST, runs / FIRST.replace("10_00", "11_00"))
     for run in (FIRST, FIRST.replace("10_00", "11_00")):
-        (runs / run / "probe.json").write_text(manifest(LABEL))
+        (runs / run / "probe.json").write_text(manifest_text(label=LABEL))
     return tree
-
-
-MANIFEST = {
-    "format": 1, "command": [], "script": "a.py", "scenario": "a", "cases": [], "knobs": {}, "versions": {},
-    "machine": {}, "started": "2026-01-01T10:00:00+00:00", "duration_s": 1.0, "outcome": "ok",
-    "exit_status": 0, "compiled_frames": 1, "graphs": [],
-}  # fmt: skip
-
-
-def manifest(label: str | None) -> str:
-    """Text of a `probe.json` with this label."""
-    return json.dumps({**MANIFEST, "label": label})
 
 
 @pytest.mark.parametrize(
@@ -148,7 +137,7 @@ def test_a_number_alone_is_of_the_latest_run(tree: Path) -> None:
 
 def test_a_whole_label_goes_before_the_start_of_a_graph(labelled: Path) -> None:
     for run in (labelled / "torch_compile_debug").glob(f"{FIRST[:16]}*"):
-        (run / "probe.json").write_text(manifest("model__0"))
+        (run / "probe.json").write_text(manifest_text(label="model__0"))
     assert find("model__0", labelled).graph is None
 
 
@@ -180,46 +169,37 @@ def test_a_folder_that_is_no_debug_dir_is_told_so(tmp_path: Path) -> None:
     assert caught.value.hint == "dump a script first: probe dump check_hflip.py"
 
 
-HFLIP = DUMPS / "torch-2.13.0-cpu" / "hflip_cl"
 LAYERNORM = DUMPS / "torch-2.1.2-cpu" / "layernorm_grad"
-
-
-def run_of(scenario: Path) -> Path:
-    return next(path for path in sorted(scenario.iterdir()) if path.name.startswith("run_"))
-
-
-def graph_of(scenario: Path) -> Path:
-    return sorted((run_of(scenario) / "torchinductor").glob("model*"))[0]
 
 
 def names(target: Path | str, cwd: Path) -> list[str]:
     return [graph.name for graph in find(str(target), cwd).run.graphs]
 
 
-def scenario(place: Path, of: Path = HFLIP) -> Path:
+def scenario(place: Path, of: Path = FLIP) -> Path:
     """Lay a scenario's folder down as a user has it: with `torch_compile_debug` in it."""
-    shutil.copytree(run_of(of), place / "torch_compile_debug" / run_of(of).name)
+    shutil.copytree(run_in(of), place / "torch_compile_debug" / run_in(of).name)
     return place
 
 
 @pytest.mark.parametrize("below", ["", "torch_compile_debug", "a/b/c/torch_compile_debug"])
 def test_a_tree_is_found_at_any_depth(tmp_path: Path, below: str) -> None:
     scenario(tmp_path / "here" / "a" / "b" / "c" if below.startswith("a") else tmp_path / "here")
-    assert names("here", tmp_path) == [graph_of(HFLIP).name]
+    assert names("here", tmp_path) == [graph_in(FLIP).name]
 
 
 @pytest.mark.parametrize(
     "name", ["flip_cpu_channels_last_run_2023_05_01_10_00_00_000000-pid_1", "best", "x y"]
 )
 def test_a_renamed_run_and_its_folders(tmp_path: Path, name: str) -> None:
-    shutil.copytree(run_of(HFLIP), tmp_path / name)
-    for target in (name, f"{name}/torchinductor", f"{name}/torchinductor/{graph_of(HFLIP).name}"):
-        assert names(target, tmp_path) == [graph_of(HFLIP).name]
+    shutil.copytree(run_in(FLIP), tmp_path / name)
+    for target in (name, f"{name}/torchinductor", f"{name}/torchinductor/{graph_in(FLIP).name}"):
+        assert names(target, tmp_path) == [graph_in(FLIP).name]
     assert find(name, tmp_path).run.path == tmp_path / name
 
 
 def test_a_graph_moved_alone_and_renamed(tmp_path: Path) -> None:
-    shutil.copytree(graph_of(HFLIP), tmp_path / "best version")
+    shutil.copytree(graph_in(FLIP), tmp_path / "best version")
     found = find("best version", tmp_path)
     assert found.graph is not None
     assert found.graph.path == tmp_path / "best version"
@@ -231,14 +211,14 @@ def test_a_graph_moved_alone_and_renamed(tmp_path: Path) -> None:
 def test_a_folder_with_only_a_few_files_of_a_graph(tmp_path: Path, kept: tuple[str, ...]) -> None:
     (tmp_path / "few").mkdir()
     for name in kept:
-        shutil.copy(graph_of(HFLIP) / name, tmp_path / "few" / name)
+        shutil.copy(graph_in(FLIP) / name, tmp_path / "few" / name)
     found = find("few", tmp_path)
     assert found.graph is not None
     assert found.graph.name == "few"
 
 
 def test_loose_graphs_beside_each_other_are_one_run_in_compile_order(tmp_path: Path) -> None:
-    for graph in (run_of(LAYERNORM) / "torchinductor").glob("model*"):
+    for graph in (run_in(LAYERNORM) / "torchinductor").glob("model*"):
         shutil.copytree(graph, tmp_path / "copies" / graph.name)
     found = find("copies", tmp_path)
     assert found.graph is None
@@ -259,8 +239,8 @@ def test_loose_graphs_beside_each_other_are_one_run_in_compile_order(tmp_path: P
     ],
 )
 def test_a_file_or_folder_inside_a_run_means_the_run(tmp_path: Path, inside: str) -> None:
-    shutil.copytree(run_of(HFLIP), tmp_path / "run")
-    graph = tmp_path / "run" / "torchinductor" / graph_of(HFLIP).name
+    shutil.copytree(run_in(FLIP), tmp_path / "run")
+    graph = tmp_path / "run" / "torchinductor" / graph_in(FLIP).name
     place = graph / inside
     if not place.exists():
         place.parent.mkdir(exist_ok=True)
@@ -291,7 +271,7 @@ def test_a_script_is_told_to_be_dumped(tmp_path: Path) -> None:
 
 
 def test_links_lead_to_what_they_name(tmp_path: Path) -> None:
-    shutil.copytree(run_of(HFLIP), tmp_path / "real")
+    shutil.copytree(run_in(FLIP), tmp_path / "real")
     (tmp_path / "latest").symlink_to("real")
     assert find("latest", tmp_path).run.path == tmp_path / "real"
 
@@ -306,8 +286,8 @@ def test_a_loop_of_links_and_a_dangling_one_end(tmp_path: Path) -> None:
     below = tmp_path / "below"
     below.mkdir()
     (below / "up").symlink_to("..")
-    shutil.copytree(run_of(HFLIP), below / "run")
-    assert names("below", tmp_path) == [graph_of(HFLIP).name]
+    shutil.copytree(run_in(FLIP), below / "run")
+    assert names("below", tmp_path) == [graph_in(FLIP).name]
 
 
 @pytest.mark.parametrize("target", ["x" * 5000, "a\0b", "~nobody_of_that_name", "%s", "", "/", "-"])
@@ -321,6 +301,6 @@ def test_odd_names_get_a_sentence(tmp_path: Path, target: str) -> None:
 def test_a_stamp_that_is_no_date_sorts_by_the_folders_own_time(tmp_path: Path) -> None:
     tree = tmp_path / "torch_compile_debug"
     for name in ("run_2026_99_99_99_99_99_000000-pid_1", "run_2026_01_02_10_00_00_000000-pid_2"):
-        shutil.copytree(run_of(HFLIP), tree / name)
+        shutil.copytree(run_in(FLIP), tree / name)
     os.utime(tree / "run_2026_99_99_99_99_99_000000-pid_1", (0, 0))
     assert find(None, tmp_path).run.name == "run_2026_01_02_10_00_00_000000-pid_2"

@@ -14,7 +14,7 @@ import pytest
 from inductor_probe.discovery.discover import find
 from inductor_probe.discovery.inductor_cache import code_in_cache, debug_folders, trace_log, way_to_graphs
 from tests.conftest import DUMPS
-from tests.reader.hostile import graph_in
+from tests.dumps import graph_in
 
 FLIP = graph_in(DUMPS / "torch-2.13.0-cpu" / "hflip_cl")
 RUN = "run_2026_11_21_08_35_26_491105-pid_5172"

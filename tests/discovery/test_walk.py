@@ -14,7 +14,8 @@ from inductor_probe.discovery.walk import everything_below
 from inductor_probe.errors import NotFoundError
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from tests.conftest import DUMPS
-from tests.discovery.test_discover import HFLIP, graph_of, run_of, scenario
+from tests.discovery.test_discover import scenario
+from tests.dumps import FLIP, graph_in, run_in
 
 
 def paths(path: Path, *, archives: bool = True) -> list[str]:
@@ -31,16 +32,16 @@ def test_all_fixtures_are_found() -> None:
 
 def test_runs_and_loose_graphs_of_all_names_and_depths(tmp_path: Path) -> None:
     scenario(tmp_path / "a" / "b")
-    shutil.copytree(run_of(HFLIP), tmp_path / "renamed run")
-    shutil.copytree(graph_of(HFLIP), tmp_path / "z" / "loose")
-    shutil.copytree(graph_of(HFLIP), tmp_path / "z" / "other")
-    assert paths(tmp_path) == [f"a/b/torch_compile_debug/{run_of(HFLIP).name}", "renamed run", "z"]
+    shutil.copytree(run_in(FLIP), tmp_path / "renamed run")
+    shutil.copytree(graph_in(FLIP), tmp_path / "z" / "loose")
+    shutil.copytree(graph_in(FLIP), tmp_path / "z" / "other")
+    assert paths(tmp_path) == [f"a/b/torch_compile_debug/{run_in(FLIP).name}", "renamed run", "z"]
     assert [graph.name for graph in everything_below(tmp_path / "z").runs[0].graphs] == ["loose", "other"]
 
 
 @pytest.mark.parametrize("name", [".hidden", "__pycache__", "node_modules", "venv", "lib/site-packages"])
 def test_hidden_folders_and_environments_are_passed_over(tmp_path: Path, name: str) -> None:
-    shutil.copytree(run_of(HFLIP), tmp_path / name / "run")
+    shutil.copytree(run_in(FLIP), tmp_path / name / "run")
     if name == "venv":
         (tmp_path / name / "pyvenv.cfg").touch()
     assert paths(tmp_path) == []
@@ -75,7 +76,7 @@ def test_a_link_to_the_root_is_not_walked(tmp_path: Path) -> None:
 def test_links_to_dumps_elsewhere_are_told_and_not_followed(tmp_path: Path) -> None:
     scenario(tmp_path / "mine")
     elsewhere = tmp_path / "elsewhere"
-    shutil.copytree(run_of(HFLIP), elsewhere)
+    shutil.copytree(run_in(FLIP), elsewhere)
     for number in range(9):
         (tmp_path / "mine" / f"run{number}").symlink_to(elsewhere)
     below = everything_below(tmp_path / "mine")
@@ -87,7 +88,7 @@ def test_links_to_dumps_elsewhere_are_told_and_not_followed(tmp_path: Path) -> N
 def test_a_linked_neighbour_is_no_part_of_a_dump(tmp_path: Path) -> None:
     run, other = tmp_path / "run", tmp_path / "other"
     for place in (run, other):
-        shutil.copytree(run_of(HFLIP), place)
+        shutil.copytree(run_in(FLIP), place)
     graph = next((run / "torchinductor").iterdir())
     (run / "torchinductor" / "model__9_inference_9.9").symlink_to(other / "torchinductor" / graph.name)
     (run / "torchinductor" / "model__8_inference_8.8").symlink_to(graph)
@@ -123,7 +124,7 @@ def test_special_files_and_odd_names_do_not_stop_it(tmp_path: Path) -> None:
     (tmp_path / "dangling.zip").symlink_to("nowhere")
     (tmp_path / os.fsdecode(b"\xff\xfe")).mkdir()
     (tmp_path / "new\nline").mkdir()
-    shutil.copytree(run_of(HFLIP), tmp_path / "run")
+    shutil.copytree(run_in(FLIP), tmp_path / "run")
     assert paths(tmp_path) == ["run"]
 
 
@@ -131,7 +132,7 @@ def test_archives_below_are_unpacked_when_asked_for(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "sent").mkdir()
     with tarfile.open(tmp_path / "sent" / "dump.tar.gz", "w:gz") as tar:
-        tar.add(run_of(HFLIP), "some/run")
+        tar.add(run_in(FLIP), "some/run")
     (tmp_path / "sent" / "broken.zip").write_bytes(b"PK\x03\x04 no")
     assert everything_below(tmp_path / "sent", archives=False).runs == ()
     below = everything_below(tmp_path / "sent")

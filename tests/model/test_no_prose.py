@@ -42,6 +42,7 @@ from inductor_probe.model.runs import Removal, RunFacts, RunSummary
 from inductor_probe.reader.debug_dir import read_graph, read_run, texts_of, unopened_files
 from inductor_probe.reader.logs.run_logs import read_logs
 from tests.conftest import DUMPS
+from tests.dumps import run_in
 from tests.model.test_codec import records as records_of_model
 
 ROOTS = (
@@ -105,7 +106,7 @@ SPACED = {
 """Texts that hold spaces in real data, and why they are no sentences of ours."""
 
 _MOST_NODES = 7
-ANTIALIAS = read_run(next((DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl").glob("run_*")))
+ANTIALIAS = read_run(run_in("torch-2.13.0-cpu/aa_separable_cl"))
 _CODED = (bool, int, float, Path, type(None))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import faulthandler
 import io
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -28,18 +27,6 @@ GRAPHS = [
         "torch-2.11.0-cuda/foreach_adam",
     )
 ]
-
-
-def graph_in(scenario: Path) -> Path:
-    """Return the first graph of a fixture."""
-    return sorted(scenario.glob("run_*/torchinductor/*"))[0]
-
-
-def copy_of(graph: Path, to: Path) -> Path:
-    """Copy a graph's folder into a run of its own; return the copy."""
-    copy = to / "torch_compile_debug" / graph.parents[1].name / "torchinductor" / graph.name
-    shutil.copytree(graph, copy)
-    return copy
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from inductor_probe.model.debug_dir import CompiledGraph
 from tests.conftest import DUMPS
-from tests.reader.hostile import DAMAGES, copy_of, graph_in, read
+from tests.dumps import copy_of, graph_in
+from tests.reader.hostile import DAMAGES, read
 
 FLIP = graph_in(DUMPS / "torch-2.13.0-cpu" / "hflip_cl")
 SOURCES = {

@@ -17,7 +17,8 @@ from inductor_probe.discovery.walk import everything_below
 from inductor_probe.errors import ProbeError
 from inductor_probe.reader.debug_dir import read_run
 from tests.conftest import DUMPS
-from tests.reader.hostile import VERBS, assert_ends_well, copy_of, graph_in, limited, read
+from tests.dumps import copy_of, graph_in
+from tests.reader.hostile import VERBS, assert_ends_well, limited, read
 
 FLIP = graph_in(DUMPS / "torch-2.13.0-cpu" / "hflip_cl")
 FILES = sorted(path.name for path in FLIP.iterdir())

@@ -8,53 +8,19 @@ import pytest
 
 from inductor_probe.model.bench import Ablation, BenchResult, BenchSettings, Comparison, Measurement, Verdict
 from inductor_probe.model.codec import from_json, to_json
-from inductor_probe.model.remark import Remark, Subject, measured, reported
+from inductor_probe.model.remark import Subject, measured, reported
 from inductor_probe.model.timing import FlopCount, Variant
 from inductor_probe.report.pages.bench import bench_page
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.units import duration
 from inductor_probe.report.words.bench import clause, next_steps, result_sentence, wrong_words
 from inductor_probe.report.words.remarks import sentence
+from tests.builders import bench_result, comparison
 
 CHANGED = measured("input-changed", "analysis", Subject("variant", "k"), {"input": 0})
 RAISED = reported("raises ValueError: x", Subject("variant", "k"))
 TOO_FEW = measured("too-few-quads", "analysis", Subject("variant", "k_v2"), {"seconds": 30})
 KERNEL = "cpp_fused__to_copy_abs_add_arange_clamp_div_index_lt_mul_rsub_sub_sum_unsqueeze_0"
-
-
-def comparison(
-    low: float,
-    high: float,
-    verdict: Verdict,
-    *,
-    names: tuple[str, str] = ("k alone", "k_v2 alone"),
-    reason: Remark | None = None,
-    remarks: tuple[Remark, ...] = (),
-) -> Comparison:
-    ratio = math.sqrt(low * high)
-    return Comparison(*names, ratio, low, high, verdict, (ratio,) * 3, 412, 0, reason, remarks)
-
-
-def result(*comparisons: Comparison, variants: tuple[Variant, ...] = ()) -> BenchResult:
-    times = {
-        name: Measurement(name, seconds, 2e-7, 800, "quads")
-        for pair in comparisons
-        for name, seconds in ((pair.baseline, 1e-5), (pair.candidate, pair.ratio * 1e-5))
-    }
-    return BenchResult(
-        "model__0_inference_0.0",
-        ("k",),
-        "1x3x224x224 uint8 contiguous",
-        "random",
-        "warm",
-        1,
-        3,
-        0.01,
-        variants,
-        comparisons,
-        tuple(times.values()),
-        (),
-    )
 
 
 @pytest.mark.parametrize(
@@ -77,27 +43,27 @@ def test_the_report_answers_first() -> None:
     """The sentence was below all tables."""
     slower, same = comparison(1.016, 1.022, "SLOWER"), comparison(0.997, 1.004, "SAME")
     eager = comparison(0.5, 0.52, "FASTER", names=("Eager (aten graph)", "Compiled call"))
-    lines = to_text(bench_page(result(eager, same, slower)), 400).splitlines()
+    lines = to_text(bench_page(bench_result(eager, same, slower)), 400).splitlines()
     assert lines[:3] == [
         "k_v2 is 1.9 % slower than k (1.6 to 2.2 %).",
         "k_v2 takes the same time as k within 1 % (-0.3 to +0.4 %).",
         "Compiled call is 1.96x as fast as Eager (1.92 to 2.00x).",
     ]
-    assert result_sentence(result(same, slower)) == "; ".join(text[:-1] for text in lines[:2]) + "."
+    assert result_sentence(bench_result(same, slower)) == "; ".join(text[:-1] for text in lines[:2]) + "."
     wrong = Variant("k_v3", False, None, 3, 9)
-    assert result_sentence(result(variants=(wrong,))) == (
+    assert result_sentence(bench_result(variants=(wrong,))) == (
         "k_v3 is WRONG in 3 of 9 elements: it does not agree with the reference."
     )
-    alone = replace(result(), times=(Measurement("k alone", 1e-5, 1e-7, 24, "quads"),))
+    alone = replace(bench_result(), times=(Measurement("k alone", 1e-5, 1e-7, 24, "quads"),))
     assert result_sentence(alone) == "k takes 10.00 us a call; nothing to compare with."
-    assert "2 more comparisons: 2 slower" in result_sentence(result(*[slower] * 5))
-    assert result_sentence(result()) == "Every variant is correct; no times were measured."
+    assert "2 more comparisons: 2 slower" in result_sentence(bench_result(*[slower] * 5))
+    assert result_sentence(bench_result()) == "Every variant is correct; no times were measured."
 
 
 @pytest.mark.parametrize("width", [80, 120, 10_000])
 def test_the_table_fits_its_terminal_and_tells_long_names_apart(width: int) -> None:
     long = comparison(1.016, 1.022, "SLOWER", names=(f"{KERNEL} alone", f"{KERNEL}_v2 alone"))
-    shown = to_text(bench_page(result(long)), width)
+    shown = to_text(bench_page(bench_result(long)), width)
     lines = shown.splitlines()
     assert max(map(len, lines)) <= max(width, 80)
     (base,) = [line for line in lines if "10.00 us" in line]
@@ -112,7 +78,7 @@ def test_why_nothing_is_decided_is_in_the_answer_and_warnings_come_last() -> Non
     reason = measured("too-few-quads", "analysis", subject, {"seconds": 3})
     drift = measured("drift", "hazard", subject, {"change": -0.22})
     undecided = comparison(0.9, 1.1, "UNDECIDED", reason=reason, remarks=(drift,))
-    lines = to_text(bench_page(result(undecided)), 200).splitlines()
+    lines = to_text(bench_page(bench_result(undecided)), 200).splitlines()
     assert lines[0] == (
         "no verdict for k_v2 against k (-10.0 to +10.0 %): needs about 3 s more, or more processes."
     )
@@ -131,18 +97,18 @@ def test_the_same_warning_about_several_comparisons_is_one_line() -> None:
         )
         for number in range(1, 9)
     ]
-    text = to_text(bench_page(result(*pairs)), 200)
+    text = to_text(bench_page(bench_result(*pairs)), 200)
     assert text.count("drift") == 1
     assert "drift of 80%" in text
     assert "(and 7 more comparisons)" in text
-    assert to_text(bench_page(result(*pairs), details=True), 200).count("drift of") == 8
+    assert to_text(bench_page(bench_result(*pairs), details=True), 200).count("drift of") == 8
 
 
 def test_what_the_check_could_not_compare_is_a_warning() -> None:
     numbers = {"left": 12, "elements": 16}
     exceeded = measured("range-exceeded", "analysis", Subject("graph", ""), numbers)
     call = Variant("call", True, 0.0, 0, 16, remarks=(exceeded,))
-    last = to_text(bench_page(result(variants=(call,))), 200).splitlines()[-1]
+    last = to_text(bench_page(bench_result(variants=(call,))), 200).splitlines()[-1]
     assert last == (
         "warning: with these inputs, 12 of 16 elements leave the range of their dtype, and are compared with "
         "those of the pristine call only"
@@ -151,7 +117,7 @@ def test_what_the_check_could_not_compare_is_a_warning() -> None:
 
 def test_wrong_variants_come_first_and_have_no_time() -> None:
     wrong = Variant("k_v2", False, 0.25, 3, 9, (1, 2), 0, value=1.25, expected=1.0)
-    shown = to_text(bench_page(result(variants=(wrong,))), 200)
+    shown = to_text(bench_page(bench_result(variants=(wrong,))), 200)
     assert shown.startswith(
         "k_v2 is WRONG in 3 of 9 elements: output 0[1, 2] is 1.25, expected 1; largest error 0.25; "
         "not timed.\n"
@@ -161,10 +127,11 @@ def test_wrong_variants_come_first_and_have_no_time() -> None:
 
 def test_a_kernel_and_the_wrapper_that_launches_it_are_wrong_in_one_sentence() -> None:
     wrong = Variant("call_v2", False, 0.25, 3, 9, (1, 2), 0, value=1.25, expected=1.0)
-    shown = to_text(bench_page(result(variants=(wrong, replace(wrong, name="k_v2")))), 200)
+    both = bench_result(variants=(wrong, replace(wrong, name="k_v2")))
+    shown = to_text(bench_page(both), 200)
     assert shown.startswith("k_v2 is WRONG in 3 of 9 elements")
     assert "largest error 0.25 (call_v2 too); not timed." in shown
-    assert next_steps(result(variants=(wrong, replace(wrong, name="k_v2"))), "g", {"k_v2": "b.py:9"}, 10) == [
+    assert next_steps(both, "g", {"k_v2": "b.py:9"}, 10) == [
         "correct k_v2 (b.py:9), then probe bench-kernel g"
     ]
 
@@ -190,7 +157,7 @@ def test_a_kernel_and_the_wrapper_that_launches_it_are_wrong_in_one_sentence() -
 )
 def test_the_next_step_depends_on_what_was_found(comparisons: list[Comparison], steps: list[str]) -> None:
     """It was `edit a _v2` whatever was found."""
-    assert next_steps(result(*comparisons), "g", {"k_v2": "b.py:9"}, 10) == steps
+    assert next_steps(bench_result(*comparisons), "g", {"k_v2": "b.py:9"}, 10) == steps
 
 
 def test_of_many_kernels_the_step_to_time_another_is_shown() -> None:
@@ -198,7 +165,7 @@ def test_of_many_kernels_the_step_to_time_another_is_shown() -> None:
         Measurement("k in one call", 1e-5, 0.0, 1, "once"),
         Measurement("m alone", 1e-5, 1e-7, 24, "quads"),
     )
-    steps = next_steps(replace(result(), times=times), "g", {}, 10)
+    steps = next_steps(replace(bench_result(), times=times), "g", {}, 10)
     assert steps[1] == "probe bench-kernel g --kernel NAME times one of those timed in one call only (1)"
 
 
@@ -226,7 +193,7 @@ def test_what_is_wrong_is_said_with_values(wrong: Variant, said: str) -> None:
 
 
 def test_json_is_the_record() -> None:
-    made = result(comparison(1.016, 1.022, "SLOWER"), variants=(Variant("k", True, 0.0, 0, 9),))
+    made = bench_result(comparison(1.016, 1.022, "SLOWER"), variants=(Variant("k", True, 0.0, 0, 9),))
     made = replace(
         made,
         flops=(FlopCount("aten.mm", 8), FlopCount("aten.mm", 9)),
@@ -261,20 +228,20 @@ def test_a_variant_that_does_not_compile_names_its_line_first() -> None:
         Variant("call_v2", False, None, 0, 0, remarks=(raised,)),
         Variant("k_v2", False, None, 0, 0, remarks=(error,)),
     )
-    lines = to_text(bench_page(result(variants=variants)), 200).splitlines()
+    lines = to_text(bench_page(bench_result(variants=variants)), 200).splitlines()
     assert lines[:3] == [
         "k_v2 does not compile: output_code_bench.py:151: 'tmp9' was not declared (call_v2 too); not timed.",
         "      151 | = tmp9;",
         "          |   ^~~~",
     ]
-    assert next_steps(result(variants=variants), "g", {}, 10) == [
+    assert next_steps(bench_result(variants=variants), "g", {}, 10) == [
         "correct k_v2 (output_code_bench.py:151), then probe bench-kernel g"
     ]
 
 
 def test_the_command_that_measured_is_in_the_details() -> None:
     settings = BenchSettings(kernel="k", budget=2.0, cold=True, sizes=(("s77", 128),), cxxflags=("-O2", "-g"))
-    made = replace(result(comparison(1.1, 1.2, "SLOWER")), command=settings.command("g"), torch="2.13.0")
+    made = bench_result(comparison(1.1, 1.2, "SLOWER"), command=settings.command("g"), torch="2.13.0")
     lines = to_text(bench_page(made, details=True), 200).splitlines()
     assert (
         "command: probe bench-kernel g --kernel k --budget 2s --cxxflags '-O2 -g' --cold --size s77=128"

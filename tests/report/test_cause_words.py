@@ -9,10 +9,11 @@ import pytest
 from inductor_probe.analysis.causes.kinds import RULES
 from inductor_probe.model.cause import Change
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.decision import CauseCode, Decision, DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import CauseCode, Decision, DecisionKind, Operand, Outcome
 from inductor_probe.model.setting import Setting
 from inductor_probe.report.words.causes import WORDS
 from inductor_probe.report.words.causes.sentences import change_text, sentence, short_cause
+from tests.builders import decision
 
 KINDS: tuple[DecisionKind, ...] = tuple(RULES)
 
@@ -21,9 +22,8 @@ def codes(union: object) -> set[str]:
     return {code for group in get_args(union) for code in (get_args(group) or (group,))}
 
 
-def decision(kind: DecisionKind, outcome: Outcome, cause: CauseCode, **operands: Operand) -> Decision:
-    place = TorchFrame("torch/_inductor/codegen/cpp.py", "TilingSelect.select_tiling", 3934)
-    return Decision(1, kind, "node", (("op0",),), outcome, cause, tuple(operands.items()), place)
+def decided(kind: DecisionKind, outcome: Outcome, cause: CauseCode, **operands: Operand) -> Decision:
+    return decision(kind, "op0", outcome, cause, operands=operands)
 
 
 def test_every_cause_has_a_sentence() -> None:
@@ -51,38 +51,38 @@ def test_the_sentence_of_a_short_inner_loop() -> None:
         "operations": 2,
         "operations_limit": 10,
     }
-    decided = decision("vectorisation", "scalar", "short-inner-range", **operands)
-    assert sentence(decided) == (
+    cause = decided("vectorisation", "scalar", "short-inner-range", **operands)
+    assert sentence(cause) == (
         "op0 is scalar: its loop x2 has 3 steps, fewer than 4 (a quarter of a vector of 16), and "
         "2 operations are fewer than the 10 that would be worth it"
     )
-    assert short_cause(decided) == "inner range 3 < 16/4 with 2 operations"
+    assert short_cause(cause) == "inner range 3 < 16/4 with 2 operations"
 
 
 def test_names_that_a_rewrite_has_not_kept_are_counted() -> None:
     nodes, by = (tuple(f"{name}_{number}" for number in range(24)) for name in ("seed", "lookup"))
-    decided = decision(
+    cause = decided(
         "rewrite", "replaced", "pass", nodes=nodes, nodes_count=1000, by=by, operators=("prims.seed",)
     )
-    assert sentence(decided).startswith(
+    assert sentence(cause).startswith(
         "seed_0, seed_1, seed_2, seed_3 and 996 more became lookup_0, lookup_1, lookup_2, lookup_3 and 20 "
     )
 
 
 def test_a_cause_without_words_is_shown_with_its_operands() -> None:
-    decided = decision("vectorisation", "scalar", "too-hot", degrees=90)  # type: ignore[arg-type]
-    assert sentence(decided) == "op0 is scalar: too-hot (degrees 90)"
+    cause = decided("vectorisation", "scalar", "too-hot", degrees=90)  # type: ignore[arg-type]
+    assert sentence(cause) == "op0 is scalar: too-hot (degrees 90)"
 
 
 def test_a_cause_without_the_operands_of_its_sentence_is_shown_with_what_it_has() -> None:
-    decided = decision("vectorisation", "scalar", "short-inner-range", range=3)
-    assert sentence(decided) == "op0 is scalar: short-inner-range (range 3)"
+    cause = decided("vectorisation", "scalar", "short-inner-range", range=3)
+    assert sentence(cause) == "op0 is scalar: short-inner-range (range 3)"
 
 
 def test_a_change_says_its_value_the_present_one_and_whether_it_is_safe() -> None:
     setting = Setting("torch._inductor.config.cpp.simdlen", "None", "1")
-    decided = decision("vectorisation", "scalar", "no-vector-isa")
-    assert change_text(Change("cpp.simdlen", setting, safe=True), decided) == (
+    cause = decided("vectorisation", "scalar", "no-vector-isa")
+    assert change_text(Change("cpp.simdlen", setting, safe=True), cause) == (
         "torch._inductor.config.cpp.simdlen = None (1 in this dump): lets inductor choose the widest vectors "
         "of the machine [safe: the same results but for rounding]"
     )
@@ -96,17 +96,17 @@ def test_a_read_through_a_view_that_mixes_dimensions_is_not_to_be_made_contiguou
     index: str, is_offered: bool
 ) -> None:
     operands = {"does": "read of", "buffer": "arg0_1", "outer_stride": 128, "inner_stride": 1, "index": index}
-    decided = decision("loops", "separate", "loops-not-contiguous", **operands)
+    cause = decided("loops", "separate", "loops-not-contiguous", **operands)
     graph = cast(CompiledGraph, None)  # the rule looks at the decision alone
     changes = RULES["loops"].changes["loops-not-contiguous"]
-    assert any(change.applies(decided, graph) for change in changes) is is_offered
+    assert any(change.applies(cause, graph) for change in changes) is is_offered
 
 
 def test_dynamic_sizes_that_keep_a_graph_from_cuda_graphs_have_a_setting() -> None:
-    decided = decision("cudagraphs", "skipped", "no-partition", reasons=("dynamic shape ops",))
+    cause = decided("cudagraphs", "skipped", "no-partition", reasons=("dynamic shape ops",))
     graph = cast(CompiledGraph, None)
     changes = RULES["cudagraphs"].changes["no-partition"]
-    offered = [change for change in changes if change.applies(decided, graph)]
+    offered = [change for change in changes if change.applies(cause, graph)]
     assert [getattr(change, "setting", None) for change in offered] == [
         "triton.cudagraph_skip_dynamic_graphs"
     ]

@@ -14,9 +14,9 @@ from inductor_probe.model.bench import VariantDiff
 from inductor_probe.report.pages.bench import variant_diffs
 from inductor_probe.report.pages.diff import code_page
 from inductor_probe.report.terminal import to_text
-from tests.conftest import DUMPS
+from tests.conftest import PROBE
+from tests.dumps import FLIP, graph_in
 
-FLIP = DUMPS / "torch-2.13.0-cpu" / "hflip_cl"
 LINE = "out_ptr0[static_cast<int64_t>(x2 + 3L*x1 + 672L*x0)] = tmp0; // " + "x" * 100
 
 
@@ -34,8 +34,8 @@ def test_code_of_a_kernel_is_not_cropped(width: int) -> None:
 
 def test_dumped_text_is_not_cropped() -> None:
     shown = to_text(ip.show("op0", FLIP, raw=True).document, 40)
-    (file,) = FLIP.glob("run_*/torchinductor/*/ir_post_fusion.txt")
-    longest = max(re.findall(r"^ +\w+ = .*", file.read_text(), re.MULTILINE), key=len)
+    dumped = (graph_in(FLIP) / "ir_post_fusion.txt").read_text()
+    longest = max(re.findall(r"^ +\w+ = .*", dumped, re.MULTILINE), key=len)
     assert len(longest) > 40
     assert longest in shown
 
@@ -54,7 +54,7 @@ def test_a_terminal_gets_lines_of_code_whole() -> None:
         os.environ.update(COLUMNS="60", TERM="xterm-256color")
         os.execv(  # noqa: S606 - this Python, with arguments of ours
             sys.executable,
-            [sys.executable, "-m", "inductor_probe", "show", "cpp_fused_flip_0", str(FLIP), "--code"],
+            [*PROBE, "show", "cpp_fused_flip_0", str(FLIP), "--code"],
         )
     told = b""
     while chunk := _read(terminal):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from inductor_probe.api.rows import ConfigSweeps
 from inductor_probe.harness.configs import ConfigTime as Timed
@@ -12,6 +13,7 @@ from inductor_probe.harness.remarks import remark
 from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.codec import from_json
 from inductor_probe.report.pages.configs import sweep_sentence
+from inductor_probe.report.terminal import to_text
 
 CACHE = remark("autotune-cache-in-use", function="fn", torch="2.11")
 CONFIGS = [
@@ -36,14 +38,16 @@ def sweep(configs: list[Timed]) -> ConfigSweep:
 
 
 def test_a_sweep_is_a_table_with_the_chosen_config_and_a_sentence() -> None:
-    shown = repr(ConfigSweeps([sweep(CONFIGS)]))
-    lines = [line.split() for line in shown.splitlines()]
-    assert lines[0] == ["configs", "of", "triton_poi_0"]
-    assert lines[2] == ["64", "4", "1.00", "0.00", "0.500x", "32", "0", "0", "asked"]
-    assert lines[3] == ["*", "8", "4", "2.00", "0.00", "1.000x", "inductor"]
-    assert "out of resource: shared memory" in shown
-    assert "XBLOCK=64 num_warps=4 takes 0.500x the time of the config that inductor chose; 1 of 3" in shown
-    assert "fn is not available on torch 2.11: the cache may hide configs" in shown
+    assert to_text(ConfigSweeps([sweep(CONFIGS)]).document, 100) == snapshot("""\
+configs of triton_poi_0
+   XBLOCK  num_warps    us   mad  of chosen  regs  spills  shared  from      note
+       64          4  1.00  0.00     0.500x    32       0       0  asked
+*       8          4  2.00  0.00     1.000x                        inductor
+      512                                                          scaled    does not run: out of
+                                                                             resource: shared memory
+XBLOCK=64 num_warps=4 takes 0.500x the time of the config that inductor chose; 1 of 3 have no time
+fn is not available on torch 2.11: the cache may hide configs\
+""")
 
 
 def test_json_of_a_sweep_has_the_fields_of_the_record() -> None:

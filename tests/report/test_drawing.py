@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import inductor_probe as ip
-from inductor_probe.model.decision import DECISIONS_NAME, Decision, Decisions, TorchFrame
+from inductor_probe.model.decision import DECISIONS_NAME, Decisions
 from inductor_probe.report.plots.drawing import Outline, Unit, outline_of
 from inductor_probe.store.decisions import write_decisions
-from tests.conftest import DUMPS
+from tests.builders import decision
+from tests.dumps import ANTIALIAS, LATEST, run_in
 from tests.report.harmless import checked
-
-LATEST = DUMPS / "torch-2.13.0-cpu"
 
 
 @pytest.fixture
@@ -130,27 +129,26 @@ def test_a_drawing_is_a_table_in_a_prompt(antialias: ip.Graph) -> None:
     assert repr(antialias.draw("op0")).startswith("model__0_inference_0.0  ")
 
 
-def decided(number: int, *subjects: tuple[str, ...], **changes: object) -> Decision:
-    place = TorchFrame("torch/_inductor/choices.py", "InductorChoices.can_fuse", 1)
-    operands = (("nodes", 2), ("limit", 1))
-    decision = Decision(number, "fusion", "node", subjects, "refused", "fusion-size-limit", operands, place)
-    return replace(decision, **changes)  # type: ignore[arg-type]  # as named
-
-
 def test_what_was_missed_is_marked_where_it_is(tmp_path: Path) -> None:
-    run = shutil.copytree(next((LATEST / "aa_separable_cl").glob("run_*")), tmp_path / "run")
+    run = shutil.copytree(run_in(ANTIALIAS), tmp_path / "run")
     (graph,) = ip.open_run(run).graphs
-    scalar = {"kind": "vectorisation", "outcome": "scalar", "cause": "no-vector-isa", "operands": ()}
-    realised = {
-        "kind": "realization", "subject_type": "buffer", "outcome": "realised", "cause": "operations",
-        "operands": (("node", "sum_3"), ("operations", 114), ("operations_limit", 50), ("setting", "s")),
-    }  # fmt: skip
+    realised = {"node": "sum_3", "operations": 114, "operations_limit": 50, "setting": "s"}
+    scalar = partial(decision, "vectorisation", outcome="scalar", cause="no-vector-isa")
+    limits = {"nodes": 2, "limit": 1}
     decisions = [
-        decided(1, ("op1",), ("op3",)),
-        decided(2, ("op0",), **scalar),
-        decided(3, ("buf2",), **realised),
-        decided(4, ("op2",), **{**scalar, "outcome": "vectorised", "cause": "one-dimension"}),
-        decided(5, ("op2",), speculative=True, **scalar),
+        decision("fusion", "op1, op3", "refused", "fusion-size-limit", operands=limits),
+        scalar("op0", number=2),
+        decision(
+            "realization",
+            "buf2",
+            "realised",
+            "operations",
+            number=3,
+            operands=realised,
+            subject_type="buffer",
+        ),
+        decision("vectorisation", "op2", "vectorised", "one-dimension", number=4),
+        scalar("op2", number=5, speculative=True),
     ]
     kinds = ("fusion", "vectorisation", "realization")
     write_decisions(graph.path / DECISIONS_NAME, Decisions("2.13.0", kinds, tuple(decisions)))

@@ -14,10 +14,10 @@ import pytest
 import inductor_probe as ip
 from inductor_probe.report.document import Block, Code, Column, Facts, Fold, Line, Picture, RemarkLine, Table
 from inductor_probe.report.html import escaped, html, page
-from tests.conftest import DUMPS, all_graph_dirs
+from tests.conftest import all_graph_dirs
+from tests.dumps import ANTIALIAS, run_in
 from tests.report.harmless import checked
 
-ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
 EVIL = "<script>alert(1)</script>"
 
 
@@ -72,7 +72,7 @@ def test_what_is_shown_in_a_notebook_is_what_is_shown_in_a_prompt() -> None:
 def test_a_strangers_dump_shows_its_scripts_and_runs_none(tmp_path: Path) -> None:
     """Names, lines of code, kernels and messages are text, wherever a dump has them."""
     run = tmp_path / "run_evil"
-    shutil.copytree(next(ANTIALIAS.glob("run_*")), run)
+    shutil.copytree(run_in(ANTIALIAS), run)
     for path in run.rglob("*"):
         if path.is_file():
             text = path.read_text()

@@ -19,10 +19,8 @@ from inductor_probe.report.document import (
     Table,
 )
 from inductor_probe.report.markdown import to_markdown
-from tests.conftest import DUMPS, all_graph_dirs
+from tests.conftest import all_graph_dirs
 from tests.report.harmless import checked
-
-ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
 
 
 def rendered(*blocks: Block) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from inductor_probe.model.bench import BenchResult, OverheadRow, Overheads, Side
+import pytest
+from inline_snapshot import snapshot
+
+from inductor_probe.model.bench import OverheadRow, Overheads, Side
 from inductor_probe.model.remark import Subject, reported
 from inductor_probe.report.pages.overheads import overhead_sentence, overhead_table
 from inductor_probe.report.pages.whatif import with_sides
 from inductor_probe.report.terminal import to_text
+from tests.builders import bench_result
 
 
 def row(
@@ -60,34 +64,46 @@ def test_cuda_says_which_side_limits_the_rate_and_what_cannot_be_measured() -> N
     )
 
 
+def test_the_table_has_a_row_for_each_part_and_the_remarks() -> None:
+    assert shown(CPU) == snapshot("""\
+                               time       MAD    share
+cpp_fused_a_0 x2           442.0 us  0.100 us   84.8 %
+  of that: launches        12.00 us  0.100 us    2.3 %
+wrapper                    70.00 us  0.100 us   13.4 %
+Compiled call              512.0 us  0.100 us   98.3 %
+guards                     9.000 us  0.100 us    1.7 %
+Compiled call with guards  521.0 us  0.100 us  100.0 %
+guards are those of plain arguments
+times of one process: those of others differ by a few percent; ratios are of all
+processes
+1 block of calls shared their core with other programs in every attempt\
+""")
+
+
 def test_a_difference_that_noise_makes_negative_is_no_time() -> None:
     """Reports had `wrapper -42.33 us`."""
-    assert "-2.000" not in shown(CUDA)
-    assert "wrapper                not measurable (below 4.000 us)" in shown(CUDA)
+    text = shown(CUDA)
+    assert text == snapshot("""\
+                                                  time       MAD  share
+triton_a_0                                    5.000 us  0.100 us  1.0 %
+other work of the GPU                         1.000 us  0.100 us  0.2 %
+Compiled call (GPU)                           6.000 us  0.100 us  1.2 %
+launches                                      8.000 us  0.100 us  1.5 %
+wrapper                not measurable (below 4.000 us)
+Compiled call (host)                          6.500 us  0.100 us  1.2 %
+times of one process: those of others differ by a few percent; ratios are of all
+processes\
+""")
+    assert "-2.000" not in text
 
 
-def test_the_table_has_a_row_for_each_part_and_the_remarks() -> None:
-    text = shown(CPU)
-    for said in (
-        "cpp_fused_a_0 x2",
-        "of that: launches",
-        "wrapper",
-        "guards",
-        "Compiled call with guards",
-        "100.0 %",
-        "guards are those of plain arguments",
-    ):
-        assert said in text
-    assert "1 block of calls shared their core with other programs" in text
-    assert "Compiled call (GPU)" in shown(CUDA)
-    assert all(len(line) <= 80 for line in text.splitlines())
+@pytest.mark.parametrize("overheads", [CPU, CUDA])
+def test_the_table_fits_80_columns(overheads: Overheads) -> None:
+    assert all(len(line) <= 80 for line in shown(overheads).splitlines())
 
 
 def test_overheads_in_a_whatif_are_named_as_in_its_table() -> None:
-    result = BenchResult(
-        "g", ("cpp_fused_a_0",), "float32 [8]", "random", "warm", 1, 3, 0.01, (), (), (), (), overheads=CPU
-    )
-    named = with_sides(result).overheads
+    named = with_sides(bench_result(kernels=("cpp_fused_a_0",), overheads=CPU)).overheads
     assert named is not None
     assert overhead_sentence(named).startswith("A takes 512.0 us: kernels 442.0 us")
     assert [row.name for row in named.rows if row.kind == "kernel"] == ["cpp_fused_a_0 of A"]

@@ -17,7 +17,7 @@ from inductor_probe.api.bench import Bench
 from inductor_probe.model.bench import BenchResult
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.units import duration
-from tests.conftest import DUMPS
+from tests.dumps import run_in
 from tests.fixtures.make_samples import CASES, GPU, SAMPLES
 
 TIME = r"\d[\d.,]* (?:ns|us|ms|s)"
@@ -128,7 +128,7 @@ def test_a_report_is_short_and_answers_first(path: Path) -> None:
 
 def test_why_has_the_times_of_the_report(tmp_path: Path) -> None:
     """`probe why` had medians of all rounds, also of those in which the machine was busy."""
-    run = next((DUMPS / "torch-2.13.0-cpu" / "hflip_cl").glob("run_*"))
+    run = run_in("torch-2.13.0-cpu/hflip_cl")
     graph = ip.open_run(Path(shutil.copytree(run, tmp_path / run.name))).graphs[0]
     shutil.copy(SAMPLES / "loaded.json", graph.path / "output_code_bench.json")
     overheads = report(SAMPLES / "loaded.json").result.overheads

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inline_snapshot import snapshot
+
 from inductor_probe.model.bench import RooflineRow
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
@@ -40,17 +42,20 @@ def test_the_machine_in_one_sentence() -> None:
 
 def test_every_kernel_has_its_rates_and_remarks() -> None:
     text = to_text(roofline_table(MACHINE, ROWS), 80)
-    for said in (
-        "cpp_fused_a_0",
-        "1 MiB",
-        "10.5 GB/s",
-        "21.7 %",
-        "100 GFLOP/s",
-        "141 %",
-        "remark: extern_kernels.mm: 141% of the measured matmul rate",
-        "remark: no matmul of int4 was measured: there is none",
-    ):
-        assert said in text
+    assert text == snapshot("""\
+this machine copies 11.2 GB/s in memory and 48.3 GB/s in cache (2 MiB), and
+multiplies matrices of float32 with 71 GFLOP/s (1 thread); copies count bytes
+read and written
+                       time  bytes       rate   share  of a copy in
+cpp_fused_a_0      100.0 us  1 MiB  10.5 GB/s  21.7 %  cache
+extern_kernels.mm  10.00 ms      ?
+                       time  flops         rate  share  of a product of
+extern_kernels.mm  10.00 ms  1e+09  100 GFLOP/s  141 %  float32
+remark: extern_kernels.mm: 141% of the measured matmul rate: its shape may suit
+the machine better than the square one that was measured, the machine may have
+been busy then, or the flop count is wrong
+remark: no matmul of int4 was measured: there is none\
+""")
     assert all(len(line) <= 80 for line in text.splitlines())
 
 

@@ -15,6 +15,7 @@ from inductor_probe.report.html import html
 from inductor_probe.report.pages.bench import bench_page
 from inductor_probe.report.plots.samples import figure_svg, samples_figure
 from tests.bench.simulated import series
+from tests.builders import bench_result
 from tests.report.harmless import checked
 
 MARGIN = 0.01
@@ -30,24 +31,12 @@ def measured(ratio: float, name: str = "k_v2", disturbed: int = 0) -> tuple[Comp
 
 
 def result(*comparisons: Comparison) -> BenchResult:
-    return BenchResult(
-        graph="g",
-        kernels=("k",),
-        inputs="4 float32",
-        values="random",
-        data="warm",
-        threads=1,
-        processes=3,
-        margin=MARGIN,
-        variants=(),
-        comparisons=comparisons,
-        times=tuple(
-            Measurement(name, 1e-4, 1e-6, 9, "quads")
-            for pair in comparisons
-            for name in (pair.baseline, pair.candidate)
-        ),
-        warnings=(),
-    )
+    times = [
+        Measurement(name, 1e-4, 1e-6, 9, "quads")
+        for pair in comparisons
+        for name in (pair.baseline, pair.candidate)
+    ]
+    return bench_result(*comparisons, graph="g", inputs="4 float32", margin=MARGIN, times=tuple(times))
 
 
 def lines(axes: object, marker: str) -> list[Sequence[float]]:

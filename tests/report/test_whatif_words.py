@@ -10,7 +10,7 @@ import pytest
 
 from inductor_probe.model.bench import CALL, OTHER_CALL, Comparison, Verdict
 from inductor_probe.model.codec import from_json, to_json
-from inductor_probe.model.decision import Decision, DecisionKind, TorchFrame
+from inductor_probe.model.decision import DecisionKind
 from inductor_probe.model.diff import DecisionChange, DiffSide, GraphDiff, KernelMatch
 from inductor_probe.model.flip import Flip, FlipResult
 from inductor_probe.model.remark import Subject, measured
@@ -34,7 +34,7 @@ from inductor_probe.report.words.whatif import (
     trial_words,
     trials_sentence,
 )
-from tests.report.test_bench import comparison, result
+from tests.builders import bench_result, comparison, decision
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_call_that_is_wrong_is_never_a_gain(wrong: str, says: str) -> None:
     variants = tuple(Variant(name, name != wrong, None, 0, 1) for name in ("call", "call_v3"))
     candidate = Candidate(flips=(Flip("scalar", ("op0",)),))
     side = DiffSide("g", Path("g"), None, None, (), ())
-    graph = GraphWhatIf(GraphDiff(side, side), result(variants=variants))
+    graph = GraphWhatIf(GraphDiff(side, side), bench_result(variants=variants))
     assert quotable(graph, candidate) == says
 
 
@@ -115,10 +115,11 @@ def test_a_graph_that_no_flip_is_about_is_not_said_to_have_been_missed() -> None
 
 
 def test_what_is_realised_is_a_value_and_no_kernel() -> None:
-    place = TorchFrame("torch/_inductor/ir.py", "StorageBox.should_realize_on_reuse", 1)
-    before = Decision(3, "realization", "fx", (("div",),), "inlined", "cheap", (("node", "div"),), place)
-    after = Decision(
-        2, "realization", "buffer", (("buf0",),), "realised", "turned", (("node", "div"),), place
+    before = decision(
+        "realization", "div", "inlined", "cheap", subject_type="fx", operands={"node": "div"}, number=3
+    )
+    after = decision(
+        "realization", "buf0", "realised", "turned", subject_type="buffer", operands={"node": "div"}, number=2
     )
     side = DiffSide("g", Path("g"), None, None, (), ())
     kernel = KernelMatch("changed", ("cpp_fused_x_0",), ("cpp_fused_x_0",))
@@ -130,9 +131,8 @@ def test_what_is_realised_is_a_value_and_no_kernel() -> None:
     ("kind", "says"), [("threads", ", both timed with one thread"), ("vectorisation", "")]
 )
 def test_a_decision_about_threads_says_that_one_thread_was_timed(kind: DecisionKind, says: str) -> None:
-    compared = result(comparison(0.940, 0.946, "FASTER", names=("Compiled call", "call_v3")))
-    place = TorchFrame("torch/_inductor/codegen/cpp.py", "CppKernel.decide_parallel_depth", 1)
-    one = Decision(1, kind, "node", (("op0",),), "one-thread", "turned", (), place)
+    compared = bench_result(comparison(0.940, 0.946, "FASTER", names=("Compiled call", "call_v3")))
+    one = decision(kind, "op0", "one-thread", "turned")
     side = DiffSide("g", Path("g"), None, None, (), ())
     graph = GraphWhatIf(GraphDiff(side, side), compared, asked=(DecisionChange(None, one),))
     line = "one thread for op0: 5.7 % faster (5.4 to 6.0 % less time), same result"

@@ -17,6 +17,7 @@ from inductor_probe.model.remark import (
     Number,
     Remark,
     RemarkCode,
+    RemarkKind,
     RunCode,
     Subject,
 )
@@ -25,59 +26,27 @@ from inductor_probe.report.words.op_check import FAILURE_SENTENCES, KIND_WORDS, 
 from inductor_probe.report.words.remarks import REMARK_WORDS, folded, sentence
 
 
+def seen(code: RemarkCode, kind: RemarkKind, node: str, cost: int | None, **numbers: Number) -> Remark:
+    return Remark(code, kind, Subject("node", node), tuple(numbers.items()), cost, knowledge="read")
+
+
 def access(node: str = "op1", cost: int | None = 8192, **changes: Number) -> Remark:
     numbers: dict[str, Number] = {
-        "buffer": "arg0_1",
-        "direction": "read",
-        "pattern": "strided",
-        "loop": "x2",
-        "steps": 256,
-        "stride": 816,
-        "accesses": 1,
-        "format": "channels_last",
-        "dim_order": "[0, 2, 3, 1]",
-        **changes,
-    }
-    return Remark(
-        "noncontiguous-access",
-        "missed",
-        Subject("node", node),
-        tuple(numbers.items()),
-        cost,
-        knowledge="read",
-    )
+        "buffer": "arg0_1", "direction": "read", "pattern": "strided", "loop": "x2", "steps": 256,
+        "stride": 816, "accesses": 1, "format": "channels_last", "dim_order": "[0, 2, 3, 1]",
+    }  # fmt: skip
+    return seen("noncontiguous-access", "missed", node, cost, **{**numbers, **changes})
 
 
-CHANGE = Remark(
-    "layout-change",
-    "analysis",
-    Subject("node", "op0"),
-    (
-        ("buffer", "arg2_1"),
-        ("format", "contiguous"),
-        ("dim_order", "[0, 1, 2, 3]"),
-        ("written", "buf0"),
-        ("written_format", "transposed"),
-        ("written_dim_order", "[0, 2, 1, 3]"),
-    ),
-    98304,
-    knowledge="read",
-)
-RUNS = Remark(
-    "short-contiguous-runs",
-    "analysis",
-    Subject("node", "op0"),
-    (
-        ("buffer", "arg0_1"),
-        ("direction", "read"),
-        ("loop", "x2"),
-        ("steps", 3),
-        ("run_bytes", 12),
-        ("accesses", 1),
-    ),
-    602112,
-    knowledge="read",
-)
+CHANGE = seen(
+    "layout-change", "analysis", "op0", 98304,
+    buffer="arg2_1", format="contiguous", dim_order="[0, 1, 2, 3]",
+    written="buf0", written_format="transposed", written_dim_order="[0, 2, 1, 3]",
+)  # fmt: skip
+RUNS = seen(
+    "short-contiguous-runs", "analysis", "op0", 602112,
+    buffer="arg0_1", direction="read", loop="x2", steps=3, run_bytes=12, accesses=1,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

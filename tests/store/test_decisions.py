@@ -8,23 +8,16 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.model.decision import Decision, Decisions, TorchFrame
+from inductor_probe.model.decision import Decisions, TorchFrame
 from inductor_probe.store.decisions import parse_decisions, read_decisions, write_decisions
+from tests.builders import PLACE, decision
 
-PLACE = TorchFrame("torch/_inductor/codegen/cpp.py", "TilingSelect.select_tiling", 3934)
-SCALAR = Decision(
-    1, "vectorisation", "node", (("op0", "op1"),), "scalar", "short-inner-range",
-    (("loop", "x2"), ("range", 3), ("range_limit", 4.0)), PLACE, (PLACE,),
+SCALAR = decision(
+    "vectorisation", "op0 op1", "scalar", "short-inner-range",
+    operands={"loop": "x2", "range": 3, "range_limit": 4.0}, stack=(PLACE,),
 )  # fmt: skip
-VECTOR = Decision(
-    2,
-    "vectorisation",
-    "node",
-    (("op2",),),
-    "vectorised",
-    "two-contiguous-loops",
-    (("loops", ("x0", "x1")),),
-    PLACE,
+VECTOR = decision(
+    "vectorisation", "op2", "vectorised", "two-contiguous-loops", number=2, operands={"loops": ("x0", "x1")}
 )
 DECISIONS = Decisions("2.13.0", ("vectorisation",), (SCALAR, VECTOR))
 PATH = Path("graph/probe_decisions.jsonl")

@@ -19,14 +19,14 @@ from inductor_probe.store.made_here import (
     record_path,
     remember,
 )
-from tests.conftest import DUMPS
+from tests.dumps import run_in
 
 GRAPH = "model__0_inference_0.0"
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    source = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*"))
+    source = run_in("torch-2.13.0-cpu/hflip_cl")
     run = Path(shutil.copytree(source, tmp_path / "run"))
     (run / "probe.json").write_text(json.dumps({"graphs": [{"name": GRAPH, "inputs": [{"dtype": "uint8"}]}]}))
     return run

@@ -13,24 +13,18 @@ from inductor_probe.model.manifest import (
     GraphRecord,
     InputFact,
     LimitHit,
-    Manifest,
     Note,
 )
 from inductor_probe.store.manifest import manifest_to_json, parse_manifest, read_manifest
+from tests.builders import manifest
 
 TENSOR = InputFact("arg0_1", "tensor", None, (2, 3), (3, 1), 4, "int64", "cuda:0", -1, 9, "arg0_1.bin")
 SYMINT = InputFact("s0", "symint", 5)
-MANIFEST = Manifest(
-    command=("python", "f.py"),
-    script="f.py",
-    scenario="f",
+MANIFEST = manifest(
     cases=("a",),
     knobs=(("device", "cpu"),),
-    label=None,
     versions=(("torch", "2.13.0"), ("python", "3.11.7")),
     machine=(("cores", "2"),),
-    started="2026-01-31T12:00:00+00:00",
-    duration_s=2.5,
     outcome="interrupted",
     exit_status=-2,
     compiled_frames=None,

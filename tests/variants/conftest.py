@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from inductor_probe.bench_file.source import bench_source
 from inductor_probe.variants.code import read_code
-from tests.conftest import DUMPS
-
-
-def graph(name: str, part: str = "") -> Path:
-    """Return the folder of the first graph of a dump whose name holds `part`."""
-    found = sorted((DUMPS / name).glob(f"run_*/torchinductor/*{part}*/output_code.py"))
-    return found[0].parent
+from tests.dumps import graph_in
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +16,7 @@ def bench_text() -> Callable[..., str]:
     """Return the bench file of a dump."""
 
     def text(name: str, part: str = "") -> str:
-        folder = graph(name, part)
+        folder = graph_in(name, part)
         runnable = folder / "fx_graph_runnable.py"
         return bench_source(
             (folder / "output_code.py").read_text(),

@@ -19,7 +19,7 @@ from inductor_probe.variants.code import read_code
 from inductor_probe.variants.cpp_ablation import without_epilogue
 from inductor_probe.variants.registry import apply_rewrite, rewrite_variants
 from tests.bench_file import checked
-from tests.variants.conftest import graph
+from tests.dumps import graph_in
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -211,7 +211,7 @@ def test_a_conversion_stays_and_a_bias_goes(templates: dict[str, ip.Graph]) -> N
 
 
 def test_a_kernel_that_is_no_template_is_refused() -> None:
-    text = (graph("torch-2.13.0-cpu/hflip_cl") / "output_code.py").read_text()
+    text = (graph_in("torch-2.13.0-cpu/hflip_cl") / "output_code.py").read_text()
     with pytest.raises(
         ProbeError, match=r"cpp_fused_flip_0 .*: not a template: nothing in it calls a micro_gemm"
     ):

@@ -1,0 +1,48 @@
+"""The dumps under `fixtures` by name, and their runs and graphs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from tests.conftest import DUMPS
+
+LATEST = DUMPS / "torch-2.13.0-cpu"
+PROGRAMS = DUMPS / "torch-2.13.0-cpu-programs"
+ANTIALIAS = LATEST / "aa_separable_cl"
+FLIP = LATEST / "hflip_cl"
+TRAINING = LATEST / "mlp_train"
+LAYERNORM = DUMPS / "torch-2.11.0-cuda" / "layernorm_grad"
+FOREACH = DUMPS / "torch-2.11.0-cuda" / "foreach_adam"
+
+
+def run_in(dump: str | Path) -> Path:
+    """Return the run of a dump, which is given by its path or by its name below `DUMPS`."""
+    (run,) = (DUMPS / dump).glob("run_*")
+    return run
+
+
+def graph_in(dump: str | Path, part: str = "") -> Path:
+    """Return the first graph of a dump whose name has this part."""
+    return min(graph for graph in (run_in(dump) / "torchinductor").iterdir() if part in graph.name)
+
+
+def folder_of(dump: str | Path, at: int = 0) -> Path:
+    """Return the folder of a graph of a dump, in the order of compilation."""
+    return sorted(run_in(dump).glob("torchinductor/model*"), key=lambda path: path.suffix)[at]
+
+
+def copy_of(graph: Path, to: Path) -> Path:
+    """Copy a graph's folder into a run of its own, for a test that changes it; return the copy."""
+    copy = to / "torch_compile_debug" / graph.parents[1].name / "torchinductor" / graph.name
+    shutil.copytree(graph, copy)
+    return copy
+
+
+def read_at(folder: Path) -> CompiledGraph:
+    """Read the graph in a folder, as if it were in no run."""
+    found = graph_dir(folder)
+    assert found is not None
+    return read_graph(found)
