@@ -111,7 +111,8 @@ def run_step(python: Path, tests: tuple[str, ...], folder: Path, name: str) -> C
         "--no-loadscope-reorder", "-p", "no:cacheprovider", f"--junitxml={report}", *tests,
     ]  # fmt: skip
     with (folder / f"{name.replace(' ', '_')}.log").open("w") as log:
-        subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, check=False)
+        variables = {**os.environ, "EVERY_VERB": "1"}
+        subprocess.run(command, cwd=ROOT, env=variables, stdout=log, stderr=subprocess.STDOUT, check=False)
     outcomes: Counter[str] = Counter()
     for case in ET.parse(report).iter("testcase"):  # noqa: S314  # pytest's report of our own tests
         kinds = {child.tag for child in case} & {"failure", "error", "skipped"}
