@@ -338,6 +338,7 @@ PROGRAMS = {
         flip={"force_layout_optimization": True},
         flipped_step=with_gradients,
         turned=None,
+        until="2.14",
     ),
     "few_convolutions": Program(
         code="few-convolutions",
