@@ -82,8 +82,11 @@ def _setup(places: Sequence[str]) -> dict[str, Any]:
     """Return a `TorchSetup`."""
     answers: dict[str, Any] = {}
     errors: dict[str, str] = {}
-    last = {"places": lambda: {"missing": [place for place in places if _is_gone(place)]}}
-    for name, ask in {**_QUESTIONS, **last}.items():
+    questions: dict[str, Callable[[], dict[str, Any]]] = {
+        **_QUESTIONS,
+        "places": lambda: {"missing": [*filter(_is_gone, places)]},
+    }
+    for name, ask in questions.items():
         try:
             answers |= ask()
         except Exception as error:  # each part of torch, and each driver, has exceptions of its own
