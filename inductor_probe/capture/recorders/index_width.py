@@ -46,9 +46,10 @@ class _Recorder:
             cause = "numel-exceeds-int32"
         elif large:
             cause = "buffer-exceeds-int32"
-        elif isinstance(numel, int) and len(known) == len(sizes):
-            raise UnknownPathError("int64, though every size fits int32")  # since torch 2.14 for an index
         else:
+            is_known = isinstance(numel, int) and len(known) == len(sizes)
+            if is_known and not self.log.is_turned(KIND, names):
+                raise UnknownPathError("int64, though every size fits int32")  # since torch 2.14 for an index
             cause = "symbolic-size"
         self.log.record(
             KIND, (names,), "int32" if is_int32 else "int64", cause, place, operands=operands, key=names
