@@ -148,6 +148,7 @@ class _CppReader:
     lists: dict[str, list[str]] = field(default_factory=dict)
     dispatched: tuple[str, ...] = ()
     schema: str = ""
+    named: int = 0
     uninitialized: set[str] = field(default_factory=set)
     handles: dict[str, BufferLayout | None] = field(default_factory=dict)
     commented: list[str] = field(default_factory=list)
@@ -352,10 +353,14 @@ class _CppReader:
 
     def _schema(self, match: re.Match[str], span: Span, number: int) -> bool:
         self.schema = f"{match['name']}.{match['overload']}" if match["overload"] else match["name"]
+        self.named = number
         return True
 
     def _boxed_call(self, match: re.Match[str], span: Span, number: int) -> bool:
         args = tuple(self.lists.pop(match["list"], ()))
+        span = replace(
+            span, first=self.first + (self.named or number)
+        )  # the operator is named above its call
         self._call_extern(ExternCall(self.schema, args, (), span, comment=self._comment(number)))
         return True
 
