@@ -21,7 +21,7 @@ from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.index import dims_sum
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.memory_format import size_bytes
-from inductor_probe.analysis.operators import WAIT, collective
+from inductor_probe.analysis.operators import WAITS, collective
 from inductor_probe.model.code import ExternCall
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Dim
@@ -39,8 +39,8 @@ def collectives(graph: CompiledGraph) -> tuple[CollectiveRow, ...]:
         return ()
     calls = [(name, call) for call in code.externs if (name := collective(call.target))]
     calls.sort(key=lambda item: item[1].span.first)
-    begun = [(name, call) for name, call in calls if name != WAIT]
-    waits = [call for name, call in calls if name == WAIT]
+    begun = [(name, call) for name, call in calls if name not in WAITS]
+    waits = [call for name, call in calls if name in WAITS]
     return tuple(_row(graph, place, name, call, waits) for place, (name, call) in enumerate(begun, 1))
 
 

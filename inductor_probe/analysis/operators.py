@@ -27,7 +27,8 @@ from inductor_probe.reader.cpp_wrapper import PROXY_CALL
 _PYTHON_PREFIX = "torch.ops."
 C10D = "_c10d_functional"
 """The namespace of collectives: torch/csrc/distributed/c10d/Functional.cpp."""
-WAIT = "wait_tensor"
+WAITS = ("wait_tensor", "wait_tensors")
+"""The second waits for several, since torch 2.15."""
 _COLLECTIVES = (C10D, "c10d_functional", "_c10d_functional_autograd")
 _UNNAMED = ("", "default")
 # torch/csrc/inductor/aoti_torch/c/shim.h, and torchgen/gen_aoti_c_shim.py for those of each device.
@@ -79,7 +80,7 @@ def operator(text: str) -> Operator:
 
 
 def collective(called: str) -> str | None:
-    """Return which collective a library call is, or `wait_tensor`: `all_reduce_`; None of any other call."""
+    """Return which collective a library call is, or one of `WAITS`: `all_reduce_`; None of any other call."""
     call = operator(called)
     return call.name if call.namespace in _COLLECTIVES else None
 

@@ -60,9 +60,10 @@ def doctor() -> Health:
 
     It takes some seconds: torch is asked in a child process, which compiles a small kernel.
     """
+    from inductor_probe.capture.torch_places import PLACES
     from inductor_probe.health.examine import examine
 
-    return Health(examine(Path.cwd()).diagnostics)
+    return Health(examine(Path.cwd(), places=[str(place) for place in PLACES]).diagnostics)
 
 
 def check(*targets: str | Path) -> Check:

@@ -52,8 +52,10 @@ _CAST = re.compile(r"(?:static_cast<[\w: ]+>|c10::(?:SymInt|Scalar))(?=\()")
 _DIVISION = "c10::div_floor_integer("
 _STD = re.compile(r"\bstd::(max|min|sqrt|pow|floor|ceil|abs)\b(?:<[\w: ]+>)?")
 _NUMBER = re.compile(r"\b(\d+(?:\.\d*)?(?:e[+-]?\d+)?)[fFuUlL]+\b")
+_RECORDED = re.compile(r"^[ \t]*torch::aot_inductor::RAIIAtenRecordFunctionHandle .*\n", re.MULTILINE)
+"""What `cpp.enable_kernel_profile` adds to a kernel (CppKernelProxy.codegen_function in codegen/cpp.py)."""
 _FETCH = re.compile(r"^def get_args\(\):\n(?:(?:[ \t].*)?\n)+", re.MULTILINE)
-_OPENERS = {"while": "while True:", "if": "if {}:", "else": "else:"}
+_OPENERS = {"while": "while True:", "if": "if {}:", "elif": "elif {}:", "else": "else:"}
 
 
 def code_as_python(
@@ -133,7 +135,7 @@ class _Writer:
         made: set[str] = set()
         depth, opened = 0, False
         for step in self.code.steps:
-            if isinstance(step, Branch) and step.kind in ("else", "end"):
+            if isinstance(step, Branch) and step.kind in ("elif", "else", "end"):
                 depth -= 1
                 lines += [f"{'    ' * (depth + 1)}pass"] if opened else []
                 opened = False
@@ -154,7 +156,8 @@ class _Writer:
             case Branch(kind="break", condition=condition):
                 return [f"if not {condition}:", "    break"]
             case Branch(kind=kind, condition=condition):
-                return [_OPENERS[kind].format(condition)] if kind in _OPENERS else []
+                test = self.python(condition) if condition else ""
+                return [_OPENERS[kind].format(test)] if kind in _OPENERS else []
             case SizeSymbol(name=name, value=value):
                 return [f"{name} = {self.python(value)}"]
             case Launch():
@@ -351,6 +354,7 @@ def _kernel(kernel: Kernel) -> str:
         return f"{kernel.name} = async_compile.triton({arguments})"
     types = ", ".join(repr(arg.type) for arg in kernel.args)
     source = SIGNATURE.sub(lambda match: match[0].replace(kernel.name, "kernel", 1), "\n" + kernel.source)
+    source = _RECORDED.sub("", source)  # its header stands in the wrapper
     return f"{kernel.name} = async_compile.cpp_pybinding([{types}], r{_quoted(source)})"
 
 

@@ -116,7 +116,7 @@ class Recorder:
         self._constants.forget(context._path)
 
     @_never_fails
-    def graph_written(self, formatter: Any, module: Any, inputs: object) -> None:
+    def graph_written(self, formatter: Any, module: Any, *_: Any, **__: Any) -> None:
         """Keep the constants of the FX graph that was written to `fx_graph_runnable.py`."""
         self._constants.add_attributes(formatter.handler._path, module)
 

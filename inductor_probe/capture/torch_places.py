@@ -224,6 +224,7 @@ PLACES: tuple[TorchPlace, ...] = (
         "C++: whether fused outer loops stay so",
         (DECISION,),
     ),
+    TorchPlace(_CPP, "CppScheduling.codegen_outer_loop_node", "C++ code of fused outer loops", (DECISION,)),
     TorchPlace(_SIMD, "SIMDScheduling.can_fuse", "Triton: numel and tiling of a pair", ("fusion",)),
     TorchPlace(_GRAPH, "GraphLowering.codegen", "code of the whole graph", ("codegen", DECISION)),
     TorchPlace(_CPP, "CppScheduling.codegen_node", "C++ code of a node", ("codegen",)),

@@ -19,7 +19,12 @@ from typing import Any
 from inductor_probe.harness.judge import ALLOCATORS
 
 MARK = -1  # of the two marks with nothing between them
-CHECKS = ("assert_size_stride", "assert_alignment")
+CHECKS = (
+    "assert_size_stride",
+    "assert_size_stride_grouped",
+    "assert_tensor_metadata",
+    "assert_alignment",
+)
 LIBRARIES = ("extern_kernels.", "torch.ops.", "aten.", "inductor_ops.")
 NOT_WORK = ("_alloc_from_pool", "_reinterpret_tensor")
 METHODS = ("__init__", "recursively_apply_fns")  # of `Runner`, which no call runs

@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from inductor_probe.health.variables import variable_diagnostics
@@ -26,6 +26,8 @@ from inductor_probe.store.made_here import record_path
 
 _OLDEST = (2, 11)
 """The oldest torch whose private parts the hooks and bench files know; dumps are read from 2.1 on."""
+PASSED = ("2.11.0", "2.13.0", "2.14.1", "2.15.0")
+"""Releases of torch that the tests of `capture` and the proving ground passed with."""
 _PARALLEL = {"a parallel kernel": "#pragma omp parallel"}
 _COARSE_S = 1e-6
 _LITTLE = 2**30
@@ -34,17 +36,22 @@ _COUNTING_S = 2.0
 """A cache of millions of files is not counted to its end."""
 
 
-def examine(here: Path, environment: Mapping[str, str] = os.environ) -> MachineHealth:
+def examine(
+    here: Path, environment: Mapping[str, str] = os.environ, places: Sequence[str] = ()
+) -> MachineHealth:
     """Examine this machine: some seconds, most of them for torch in a child process.
 
-    `here` is the folder that dumps would go to, `environment` that of the runs to come.
+    `here` is the folder that dumps would go to, `environment` that of the runs to come, `places` are the
+    private places of torch that dumps use.
     """
     load = cpu_state()  # before there is a child of ours that keeps a processor busy
     gpus = gpu_states(environment)
-    setup = torch_setup(environment)
+    setup = torch_setup(environment, places)
 
     def diagnostics() -> Iterator[Diagnostic]:
         yield from installed_diagnostics(setup, has_gpu(gpus))
+        if setup.version is not None and places:
+            yield places_diagnostic(setup, len(places))
         yield from compiling_diagnostics(setup, environment)
         if setup.version is not None:
             yield caches_diagnostic(setup)
@@ -84,6 +91,8 @@ def _torch(setup: TorchSetup, gpu: bool, installed_version: str | None) -> Diagn
         verdict = ("warning", "torch-too-old")
     elif gpu and build == "CPU":
         verdict = ("warning", "torch-without-gpu")
+    elif setup.version.partition("+")[0] not in PASSED:
+        verdict = ("warning", "torch-not-passed")
     return diagnostic(
         "torch",
         *verdict,
@@ -94,6 +103,7 @@ def _torch(setup: TorchSetup, gpu: bool, installed_version: str | None) -> Diagn
         threads=setup.threads,
         executable=sys.executable,
         oldest=".".join(map(str, _OLDEST)),
+        passed=PASSED,
         error=error,
     )
 
@@ -110,6 +120,17 @@ def _triton(setup: TorchSetup, gpu: bool) -> Diagnostic:
     elif gpu or setup.devices:
         verdict = ("warning", "triton-not-installed")
     return diagnostic("triton", *verdict, version=setup.triton, error=error)
+
+
+def places_diagnostic(setup: TorchSetup, asked: int) -> Diagnostic:
+    """Return which of torch's private places, of as many as were asked for, are gone."""
+    error = setup.error("places")
+    verdict: tuple[Level, str] = ("warning", "places-missing") if setup.missing else ("ok", "places")
+    if error is not None:
+        verdict = ("warning", "places-not-available")
+    return diagnostic(
+        "places", *verdict, asked=asked, missing=setup.missing, torch=setup.version, error=error
+    )
 
 
 def compiling_diagnostics(

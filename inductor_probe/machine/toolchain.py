@@ -18,10 +18,13 @@ from inductor_probe.model.health import TorchSetup
 _CHILD = Path(__file__).with_name("torch_child.py")
 
 
-def torch_setup(environment: Mapping[str, str] = os.environ) -> TorchSetup:
-    """Ask the torch of this Python, in a child process; nothing is raised: see `TorchSetup.errors`."""
+def torch_setup(environment: Mapping[str, str] = os.environ, places: Sequence[str] = ()) -> TorchSetup:
+    """Ask the torch of this Python, in a child process; nothing is raised: see `TorchSetup.errors`.
+
+    `places`: private places of torch, `module:Qualified.name`; the answer has those that are gone.
+    """
     try:
-        return from_json(TorchSetup, ask_torch(_CHILD, "setup", environment=environment))
+        return from_json(TorchSetup, ask_torch(_CHILD, "setup", *places, environment=environment))
     except RunFailedError as error:
         return TorchSetup(errors=(("torch", error.message),))
 

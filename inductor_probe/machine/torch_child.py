@@ -1,7 +1,8 @@
 """Asks torch about itself, and prints the answers as JSON; runs in a process of its own, in an empty folder.
 
-Command line: `torch_child.py command [SIMDLEN]` for how it compiles a C++ kernel, `torch_child.py setup` for
-all that `probe doctor` shows; there a question that cannot be answered has its reason under `errors`.
+Command line: `torch_child.py command [SIMDLEN]` for how it compiles a C++ kernel, `torch_child.py setup
+[MODULE:NAME ...]` for all that `probe doctor` shows, with which of these places of torch are gone; there a
+question that cannot be answered has its reason under `errors`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import io
 import json
 import os
@@ -17,7 +19,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +44,7 @@ def main(question: str, *arguments: str) -> None:
     answers = sys.stdout
     gc.disable()  # this process ends soon: collecting while torch is imported takes a fifth of the time
     with contextlib.redirect_stdout(io.StringIO()):  # of what torch imports
-        answer = _setup() if question == "setup" else _command(*map(int, arguments))
+        answer = _setup(arguments) if question == "setup" else _command(*map(int, arguments))
     answers.write(json.dumps(answer) + "\n")
 
 
@@ -76,11 +78,15 @@ def _command(simdlen: int | None = None) -> dict[str, Any]:
         return {"torch": torch.__version__, "missing": str(error)}
 
 
-def _setup() -> dict[str, Any]:
+def _setup(places: Sequence[str]) -> dict[str, Any]:
     """Return a `TorchSetup`."""
     answers: dict[str, Any] = {}
     errors: dict[str, str] = {}
-    for name, ask in _QUESTIONS.items():
+    questions: dict[str, Callable[[], dict[str, Any]]] = {
+        **_QUESTIONS,
+        "places": lambda: {"missing": [*filter(_is_gone, places)]},
+    }
+    for name, ask in questions.items():
         try:
             answers |= ask()
         except Exception as error:  # each part of torch, and each driver, has exceptions of its own
@@ -99,6 +105,20 @@ def _torch() -> dict[str, Any]:
     folder, version = str(Path(torch.__file__).parent), torch.version
     numbers = {"cuda": version.cuda, "hip": version.hip, "threads": torch.get_num_threads()}
     return {"version": torch.__version__, "folder": folder, **numbers}
+
+
+def _is_gone(place: str) -> bool:
+    """Return whether torch has no such place: a module without which it was built is none that is gone."""
+    module, _, name = place.partition(":")
+    try:
+        owner: Any = importlib.import_module(module)
+        for part in name.split("."):
+            owner = getattr(owner, part)
+    except ModuleNotFoundError as error:
+        return error.name is not None and f"{module}.".startswith(f"{error.name}.")
+    except AttributeError:
+        return True
+    return False
 
 
 def _devices() -> dict[str, Any]:

@@ -367,9 +367,11 @@ class SizeSymbol:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Where a wrapper in C++ branches: `while (1) {`, `if (!name) break;`, `if (name) {`, `} else {`, `}`."""
+    """Where a wrapper in C++ branches: `while (1) {`, `if (!name) break;`, `if (name) {`, `} else {`, `}`;
+    `elif` is `} else if (name == 1) {`.
+    """
 
-    kind: Literal["while", "break", "if", "else", "end"]
+    kind: Literal["while", "break", "if", "elif", "else", "end"]
     condition: str = ""
 
 

@@ -129,7 +129,8 @@ lowering.py (`expand`, `repeat`, `unfold`) uses each element. Of a buffer, `stor
 ever in memory of its own, since it was fused into its only readers or inlined.
 
 - `reduction`: type (`Reduction`, `Scan`, `Sort`, ...); these are always realised.
-- `reads`: users, reads, reads_limit, setting. `operations`: operations, operations_limit, setting, users.
+- `reads`: users, reads, reads_limit, setting. `operations`: operations, operations_limit, setting, users;
+  users_limit: where the limit is lower since there are more users than that.
   `heavy-operations`: heavy (names of operations that are not worth to be done twice on a CPU), users.
   `StorageBox.should_realize_on_reuse`.
 - `accumulated-reads`: reads, reads_limit, setting. `StorageBox.has_exceeded_max_reads`.

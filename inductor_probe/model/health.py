@@ -21,7 +21,8 @@ class Diagnostic:
     the system said:
 
     - `python`: version, executable; `torch`: version, build, toolkit, folder, threads, executable, oldest,
-      error; `triton`: version, error; `debugpy`: version
+      passed (releases that the tests passed with), error; `places`: asked (how many private places of torch),
+      missing (names of those that are gone), torch, error; `triton`: version, error; `debugpy`: version
     - `compiler`: name, path, version, seconds, torch, error; `openmp`: flag, threads; `vectors`: isa, bits,
       processor_bits, variable (that may have narrowed them)
     - `caches`: folder, bytes, files, whole (all files were counted), disabled, fx_graph, autograd, autotune,
@@ -121,7 +122,9 @@ class TorchSetup:
         compiler: `g++`, or what CXX names. isa, vector_bits: the vectors that inductor chose, None for none.
         openmp: the option for it.
         not_available: what this torch lacks of the parts that say how it compiles.
-        errors: `torch`, `devices`, `triton`, `compile` (how inductor compiles), `built`, `caches`, `limits`.
+        missing: private places of torch that were asked for and are gone.
+        errors: `torch`, `devices`, `triton`, `compile` (how inductor compiles), `built`, `caches`, `limits`,
+            `places`.
     """
 
     version: str | None = None
@@ -139,6 +142,7 @@ class TorchSetup:
     built: BuiltKernel | None = None
     caches: TorchCaches | None = None
     limits: tuple[Limit, ...] = ()
+    missing: tuple[str, ...] = ()
     errors: tuple[tuple[str, str], ...] = ()
 
     def error(self, question: str) -> str | None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from inductor_probe.reader.values import dotted
+
 _IMPORTED = frozenset(
     (
         "torch", "triton", "ctypes", "math", "cmath", "random", "os", "tempfile", "__future__", "sympy",
@@ -67,7 +69,8 @@ def _is_added(statement: ast.stmt) -> bool:
         case ast.ImportFrom(module=module):
             return (module or "").partition(".")[0] not in _IMPORTED
         case ast.FunctionDef(name=name, decorator_list=decorators):
-            return name not in _FUNCTIONS and not decorators and not _takes_args(statement)
+            torch_has = name in _FUNCTIONS or decorators or _takes_args(statement) or forwarded(statement)
+            return not torch_has
         case ast.ClassDef(name=name):
             return name not in _CLASSES
     return isinstance(statement, ast.AsyncFunctionDef)
@@ -84,3 +87,26 @@ def _takes_args(function: ast.FunctionDef) -> bool:
         isinstance(part, ast.Assign) and isinstance(part.value, ast.Name) and part.value.id == "args"
         for part in function.body
     )
+
+
+def forwarded(function: ast.FunctionDef) -> str | None:
+    """Return what a function calls that only forwards its arguments; None of any other.
+
+    define_extern_kernel_profile_wrapper, with `trace.provenance_tracking_to_timeline` of torch 2.15, so that
+    a profile has a name for each call:
+
+        def extern_kernels_extern_kernels_mm_0(*args, **kwargs):
+            return extern_kernels.mm(*args, **kwargs)
+    """
+    match function.body:
+        case [
+            ast.Return(
+                value=ast.Call(
+                    func=ast.Attribute() as target,
+                    args=[ast.Starred(value=ast.Name("args"))],
+                    keywords=[ast.keyword(arg=None, value=ast.Name("kwargs"))],
+                )
+            )
+        ]:
+            return dotted(target)
+    return None

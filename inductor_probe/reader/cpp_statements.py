@@ -7,6 +7,10 @@ from collections.abc import Iterator, Sequence
 
 _CHECK = "AOTI_TORCH_ERROR_CODE_CHECK"
 _ARRAY_TYPE = re.compile(r"std::(?:array<[\w: *]+,\s*\d+>|vector<[\w:]+>)")
+_CAST_ARRAY = re.compile(
+    r"static_cast<const [\w:]+ ?\*>\((?P<array>std::array ?\{[^{}]*\}\.(?:c?begin|data)\(\))\)"
+)
+"""Of all arrays that are passed since torch 2.14, of some before."""
 _WITH_RESET = re.compile(r"(?P<first>.+;) (?P<reset>\w+\.reset\(\);)")
 
 # Statements. Names of buffers, handles and subgraphs are words.
@@ -57,7 +61,8 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
 FORMS = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
 # What neither computes nor names memory.
 SILENT = re.compile(
-    r"[{}]|\} ?else ?\{|(?:if|while|for) ?\(.*\) ?(?:\{|break;)?|break;|return;|#\w+.*|namespace.*"
+    r"[{}]|\} ?else ?(?:if \(.*\) ?)?\{|(?:if|while|for) ?\(.*\) ?(?:\{|break;)?|break;|return;|#\w+.*"
+    r"|namespace.*"
     r"|(?:AtenTensorHandle|RAIIAtenTensorHandle|PyObject ?\*|int64_t|int32_t|double|float|bool|cudaStream_t"
     r"|hipStream_t"
     r"|sycl::queue ?\*|uint8_t|int16_t|int8_t|c10::\w+|std::\w+(?:<.*>)?|DeviceStreamType) \w+(?:\[\])?;"
@@ -65,7 +70,9 @@ SILENT = re.compile(
     r"|(?:py::|pybind11::)?\w*gil\w*(?:::\w+)? \w+(?:\(\))?;|py::gil_scoped_\w+ \w+;"
     r"|auto inputs = .*;|auto \w+_(?:size|stride) = \w+\.(?:sizes|strides)\(\);|auto umap = .*;"
     r"|\[\[maybe_unused\]\] auto& kernels = .*;|__check_inputs_outputs\(.*\);"
-    r"|AOTI\w*Guard \w+\(.*\);|\w*RecordFunction\w* \w+\(.*\);|RAIIAtenRecordFunctionHandle \w+\(.*\);"
+    r"|AOTI\w*Guard \w+\(.*\);|\w*RecordFunction\w* \w+\(.*\);"
+    # _profiling_ivalue_lines: what a profile shows as the arguments of a call, since torch 2.15
+    r"|C10IValueHandle \w+ = nullptr;|RAIIC10IValueHandle \w+\(\w+\);|std::array \w+_inputs_\(\{.*\}\);"
     r"|aoti_torch_\w*(?:print|save)\w*\(.*\);|AOTI_TORCH_\w*(?:WARN|print)\w*\(.*\);"
     r"|if \(.*\) \{ .* \}|RAIIPyObject .*;|Py\w+\(.*\);|custom_op_wrapper = Py.*;"
     r"|ensure_triton_kernel_compiles_started\(\);"
@@ -76,7 +83,7 @@ SILENT = re.compile(
 PLUMBING = re.compile(
     r"aoti_torch_(?:get_(?:current_\w+|device\w*|dtype|numel|size\w*|stride\w*|storage\w*|data_ptr)|create_\w+guard|delete_\w+"
     r"|assign_tensors|check_inf_and_nan|clone_preserve_strides|grad_mode\w*|set_\w*stream\w*)|assert_\w+|AOTI_RUNTIME_CHECK|cudaStream\w+|TORCH_\w*CHECK"
-    r"|steal_\w+|run_intermediate_hooks|std::\w+|aoti_check_\w+|aoti_record_\w+"
+    r"|aoti_torch_\w+_to_ivalue|steal_\w+|run_intermediate_hooks|std::\w+|aoti_check_\w+|aoti_record_\w+"
 )
 
 
@@ -92,6 +99,7 @@ def statements(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int
             text = f"{text} {lines[number].split('  // ')[0].strip()}"
             number += 1
         text = _ARRAY_TYPE.sub("std::array", text)  # a comma that separates no arguments
+        text = _CAST_ARRAY.sub(r"\g<array>", text)
         text = text.replace("( ", "(").replace(" )", ")")
         two = _WITH_RESET.fullmatch(text)
         for statement in (two["first"], two["reset"]) if two else (text,):

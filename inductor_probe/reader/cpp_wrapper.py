@@ -77,7 +77,11 @@ _FROM_POOL = "aoti_torch__alloc_from_pool"
 _ASSIGN = "aoti_torch_assign_tensors_out"
 _EMPTY = re.compile(r"aoti_torch_empty_strided(?:_pinned)?")
 _DISPATCHER = "aoti_torch_call_dispatcher"
-_IF = re.compile(r"if \((?:(?P<negated>!)(?=.*break;))?(?P<condition>\w+)\) ?(?:\{|break;)")
+# codegen_conditional; since torch 2.15 codegen_switch: `if (buf1_scalar == 0) {`
+_IF = re.compile(
+    r"(?P<otherwise>\} else )?if \((?:(?P<negated>!)(?=.*break;))?"
+    r"(?P<condition>(?P<selector>\w+|static_cast<int64_t>\(.+\))(?: == \d+)?)\) ?(?:\{|break;)"
+)
 _MODEL = re.compile(r"AOTInductorModelBase\(\d+,\s*(?P<outputs>\d+),")
 _SUBGRAPH = re.compile(r"\s*// subgraph: (?P<name>\w+)")
 _OF_INPUT = re.compile(r"(\w+)_(size|stride)\[(\d+)\]")
@@ -144,6 +148,7 @@ class _CppReader:
     lists: dict[str, list[str]] = field(default_factory=dict)
     dispatched: tuple[str, ...] = ()
     schema: str = ""
+    named: int = 0
     uninitialized: set[str] = field(default_factory=set)
     handles: dict[str, BufferLayout | None] = field(default_factory=dict)
     commented: list[str] = field(default_factory=list)
@@ -276,13 +281,17 @@ class _CppReader:
     def _branch(self, statement: str) -> None:
         """Follow blocks: those of loops and branches of the program are steps, other braces are none."""
         match = _IF.fullmatch(statement)
-        scalar = match is not None and any(match["condition"] == symbol.name for symbol in self.symbols)
-        if match and scalar:
+        scalar = match is not None and (
+            match["selector"].startswith("static_cast")
+            or any(match["selector"] == symbol.name for symbol in self.symbols)
+        )
+        if match and scalar and not match["otherwise"]:
             self.steps.append(Branch("break" if match["negated"] else "if", match["condition"]))
         if statement == "while (1) {":
             self.steps.append(Branch("while"))
         if statement.startswith("}") and self.blocks and self.blocks.pop():
-            self.steps.append(Branch("else" if statement.endswith("{") else "end"))
+            otherwise = Branch("elif", match["condition"]) if match else Branch("else")
+            self.steps.append(otherwise if statement.endswith("{") else Branch("end"))
             self.blocks += [True] if statement.endswith("{") else []
         elif statement.endswith("{"):
             self.blocks.append(scalar or statement == "while (1) {")
@@ -344,10 +353,14 @@ class _CppReader:
 
     def _schema(self, match: re.Match[str], span: Span, number: int) -> bool:
         self.schema = f"{match['name']}.{match['overload']}" if match["overload"] else match["name"]
+        self.named = number
         return True
 
     def _boxed_call(self, match: re.Match[str], span: Span, number: int) -> bool:
         args = tuple(self.lists.pop(match["list"], ()))
+        span = replace(
+            span, first=self.first + (self.named or number)
+        )  # the operator is named above its call
         self._call_extern(ExternCall(self.schema, args, (), span, comment=self._comment(number)))
         return True
 
@@ -439,8 +452,9 @@ class _CppReader:
     _returned = _output
 
     def _sized(self, match: re.Match[str], span: Span, number: int) -> bool:
-        name, size, stride, *_ = split_arguments(match["arguments"])
-        layout = BufferLayout("Input", None, None, braced_dims(size), braced_dims(stride))
+        name, size, stride, *more = split_arguments(match["arguments"])
+        dtype = dtype_of(more[1]) if len(more) > 1 else None  # of what an operator returned, since torch 2.14
+        layout = BufferLayout("Input", None, dtype, braced_dims(size), braced_dims(stride))
         known = self.allocations.get(name)
         if name in self.inputs.values():
             self.allocations[name] = Allocation(name, "input", layout, None, span)

@@ -18,7 +18,7 @@ from inductor_probe.files import unix_lines
 from inductor_probe.model.code import Allocation, Kernel, KernelArg, OutputCode
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
-from inductor_probe.reader.added_code import added_code
+from inductor_probe.reader.added_code import added_code, forwarded
 from inductor_probe.reader.cpp_kernels import cpp_kernels
 from inductor_probe.reader.cpp_wrapper import parse_cpp_wrapper
 from inductor_probe.reader.kernel_comments import kernel_comment
@@ -61,16 +61,19 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
         for part in functions.values()
         if part is not call and part.name not in _EXAMPLES and part not in added.statements
     ]
+    forwards = {part.name: target for part in others if (target := forwarded(part)) is not None}
     reader = WrapperReader(
         path,
         lines,
         frozenset(kernels),
         frozenset(function.name for function in others),
+        forwards,
         problems=problems,
         added=added,
     )
     for function in others:
-        if not function.decorator_list:  # `@triton.jit`: a kernel of the user's, quoted in the wrapper
+        # `@triton.jit`: a kernel of the user's, quoted in the wrapper
+        if not function.decorator_list and function.name not in forwards:
             reader.function(function)
     if call is not None:
         reader.entry(call.body)

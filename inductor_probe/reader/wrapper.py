@@ -29,10 +29,12 @@ from inductor_probe.reader.values import dotted, shorten
 # torch 2.4, `torch.ops.aten.cumsum.default` since.
 _EXTERN = ("extern_kernels.", "aten.", "torch.ops.", "quantized.", "_quantized.", "inductor_ops.")
 _SYMBOL = re.compile(r"[suz]\d+")
+_SIZES = re.compile(r"(?P<tensor>\w+)_(?P<of>size|stride)")
 # Calls that neither compute nor name memory: devices, streams, guards, events, lists of a loop, profiling.
 _PLUMBING = re.compile(
     r"args\.clear|assert_alignment|get_(?:raw|cuda|xpu)_stream|run_intermediate_hooks|start_graph|end_graph"
-    r"|torch\.\w+\.(?:set_device|synchronize|nvtx\.\w+)|torch\.Event|\w+\.(?:record|synchronize|wait|zero_)"
+    r"|torch\.\w+\.(?:set_device|current_device|current_stream|synchronize|nvtx\.\w+)|torch\.Event"
+    r"|get_external_object_by_index|_get_stream_by_index|\w+\.(?:record|synchronize|wait|zero_)"
     r"|[\w\[\]]+\.(?:append|extend|wait_stream|wait_event|record_event|precompile|save_gpu_kernel)"
     r"|print|record_function"
 )
@@ -50,13 +52,15 @@ _EMPTY_STRIDED = re.compile(r"empty_strided(_(?P<device>\w+?)(?:_pinned|_p2p)?)?
 class WrapperReader:
     """Collects what the statements of a wrapper say, in order.
 
-    `kernels` are the names that are launched, `functions` those of the wrapper's other functions.
+    `kernels` are the names that are launched, `functions` those of the wrapper's other functions, `forwards`
+    what those call that only forward their arguments.
     """
 
     path: Path
     lines: list[str]
     kernels: frozenset[str]
     functions: frozenset[str] = frozenset()
+    forwards: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
     arguments: set[str] = field(default_factory=set)
     launches: list[Launch] = field(default_factory=list)
@@ -140,12 +144,17 @@ class WrapperReader:
                     self.symbols.append(SizeSymbol(name, other, span))
                 else:  # make_buffer_reuse: `buf3 = buf1; del buf1  # reuse`
                     self._allocate(Allocation(name, "reuse", known.layout if known else None, other, span))
+            case ast.Subscript(value=ast.Name(id=other), slice=ast.Constant(value=int(place))) if (
+                match := _SIZES.fullmatch(other)
+            ) and any(symbol.name == other for symbol in self.symbols):
+                # codegen_input_symbol_assignment: `arg0_1_size = arg0_1.size(); s77 = arg0_1_size[0]`
+                self.symbols.append(SizeSymbol(name, f"{match['tensor']}.{match['of']}({place})", span))
             case ast.Subscript(value=ast.Name(id=other), slice=ast.Constant()):
                 # codegen_multi_output: `buf1 = buf0[0]`
                 self._allocate(Allocation(name, "alias", None, other, span))
             case ast.Call() as call:
                 self._assign_call(name, call, statement)
-            case ast.Constant(value=None) | ast.List() | ast.ListComp():
+            case ast.Constant(value=None) | ast.List() | ast.ListComp() | ast.BinOp(left=ast.List()):
                 pass  # nothing yet: what a branch, a loop or a partition fills
             case _:
                 self.symbols.append(SizeSymbol(name, ast.unparse(value), span))
@@ -177,7 +186,8 @@ class WrapperReader:
         self.allocations[allocation.name] = allocation
 
     def _call(self, call: ast.Call, targets: tuple[str, ...], statement: ast.stmt) -> None:
-        span, target = self._span(statement), dotted(call.func)
+        span, called = self._span(statement), dotted(call.func)
+        target = self.forwards.get(called, called)
         kernel, _, method = target.rpartition(".")
         # _generate_kernel_call_helper: `cpp_fused_flip_0(arg0_1, buf0)`, `triton_poi_0.run(arg0_1, 512)`,
         # `mps_lib_0.generated_kernel(buf0, arg0_1, threads=[512])`
@@ -189,9 +199,9 @@ class WrapperReader:
             self.launches.append(
                 Launch(kernel or target, args, span, keywords, comment=self._comment(statement))
             )
-        elif target == "assert_size_stride":  # codegen_input_size_asserts
-            if len(call.args) >= 3 and isinstance(call.args[0], ast.Name):
-                self._sized(call.args[0].id, _dims(call.args[1]), _dims(call.args[2]), span)
+        elif target in ASSERTIONS:
+            for asserted in asserted_layouts(call):
+                self._sized(asserted, span)
         elif target.startswith(_EXTERN) or method in _COPIES or (targets and _is_torch(target)):
             outputs = tuple(ast.unparse(kw.value) for kw in call.keywords if kw.arg == "out") or targets
             args = (*map(text, call.args), *map(ast.unparse, call.keywords))
@@ -208,18 +218,17 @@ class WrapperReader:
         line = shorten(self.lines[statement.lineno - 1].strip())
         self.problems.append(Problem(f"unknown statement of the wrapper: {line}", self._span(statement)))
 
-    def _sized(
-        self, name: str, size: tuple[Dim, ...] | None, stride: tuple[Dim, ...] | None, span: Span
-    ) -> None:
-        """`assert_size_stride` has the layout of an input, or of what a library kernel returned."""
+    def _sized(self, asserted: AssertedLayout, span: Span) -> None:
+        """Take the layout of an input, or of what a library kernel returned."""
+        name, size, stride = asserted.name, _dims(asserted.size), _dims(asserted.stride)
         known = self.allocations.get(name)
         if name in self.inputs or (known is None and name in self.arguments):
-            layout = BufferLayout("Input", None, None, size, stride)
+            layout = BufferLayout("Input", None, asserted.dtype, size, stride)
             self._allocate(
                 Allocation(name, "input" if name in self.inputs else "argument", layout, None, span)
             )
         elif known is None or known.layout is None:
-            layout = BufferLayout("Allocation", None, None, size, stride)
+            layout = BufferLayout("Allocation", None, asserted.dtype, size, stride)
             of = known.of if known else None
             self._allocate(Allocation(name, known.kind if known else "new", layout, of, span))
 
@@ -263,6 +272,43 @@ class WrapperReader:
 
     def _span(self, statement: ast.stmt) -> Span:
         return Span(self.path, statement.lineno, statement.end_lineno or statement.lineno)
+
+
+@dataclass(frozen=True, slots=True)
+class AssertedLayout:
+    """What the wrapper asserts of a tensor: where size and stride stand, and the dtype if it is asserted."""
+
+    name: str
+    size: ast.expr
+    stride: ast.expr
+    dtype: str | None = None
+
+
+ASSERTIONS = ("assert_size_stride", "assert_size_stride_grouped", "assert_tensor_metadata")
+
+
+def asserted_layouts(call: ast.Call) -> tuple[AssertedLayout, ...]:
+    """Return the layouts that a call asserts; none of any other call.
+
+    `assert_size_stride(arg0_1, (4, 3), (3, 1), 'input')` (codegen_input_size_asserts). Torch 2.14 asserts
+    several inputs at once, `assert_size_stride_grouped((arg0_1, arg1_1), ((4, 3), (3, )), ((3, 1), (1, )),
+    'input')`, and of what a custom operator returned the dtype, too: `assert_tensor_metadata(buf1, (4, ),
+    (1, ), torch.float32, 'op')`.
+    """
+    match call:
+        case ast.Call(
+            func=ast.Name("assert_size_stride_grouped"),
+            args=[ast.Tuple(elts=names), ast.Tuple(elts=sizes), ast.Tuple(elts=strides), *_],
+        ):
+            rows = zip(names, sizes, strides, strict=False)
+            return tuple(AssertedLayout(text(name), size, stride) for name, size, stride in rows)
+        case ast.Call(func=ast.Name("assert_size_stride"), args=[ast.Name(name), size, stride, *_]):
+            return (AssertedLayout(name, size, stride),)
+        case ast.Call(
+            func=ast.Name("assert_tensor_metadata"), args=[ast.Name(name), size, stride, dtype, *_]
+        ):
+            return (AssertedLayout(name, size, stride, dotted(dtype).removeprefix("torch.")),)
+    return ()
 
 
 def _is_torch(target: str) -> bool:

@@ -10,6 +10,7 @@ from inductor_probe.backends.brackets import inside
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import NewVariant
 from inductor_probe.model.code import CppFacts
+from inductor_probe.reader.wrapper import asserted_layouts
 from inductor_probe.variants.accesses import body_start
 from inductor_probe.variants.code import Code, KernelCode, Rewrite, mentioned
 from inductor_probe.variants.triton_config import decorated
@@ -119,8 +120,8 @@ def _check_extents(code: Code, kernel: KernelCode) -> None:
     extents: dict[str, int | None] = {}
     for node in nodes:
         match node:
-            case ast.Call(func=ast.Name("assert_size_stride"), args=[ast.Name(buffer), size, stride, *_]):
-                extents[buffer] = _extent(size, stride)
+            case ast.Call() if layouts := asserted_layouts(node):
+                extents.update((one.name, _extent(one.size, one.stride)) for one in layouts)
             case ast.Assign(
                 [ast.Name(buffer)], ast.Call(ast.Name("reinterpret_tensor"), [ast.Name(other), *_])
             ):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.reader.wrapper import asserted_layouts
 from inductor_probe.variants.code import Code, mentioned, span
 from inductor_probe.variants.index import Layout
 
@@ -149,8 +150,10 @@ class WrapperBuffer:
     def _follow_call(self, statement: ast.Expr, call: ast.Call, new: Layout) -> None:
         kernel = self._launched(call)
         match call:
-            case ast.Call(func=ast.Name("assert_size_stride"), args=[ast.Name(), _, stride, *_]):
-                self._replace(stride, str(new.stride))
+            case _ if layouts := asserted_layouts(call):
+                for asserted in layouts:
+                    if asserted.name == self.buffer:
+                        self._replace(asserted.stride, str(new.stride))
             case _ if kernel is not None:
                 self._follow_launch(statement, call, kernel)
             case ast.Call(func=ast.Attribute(value=ast.Name("extern_kernels"))) if any(

@@ -47,6 +47,18 @@ def test_the_bytes_of_a_collective(program: str, name: str, read: int, written: 
     assert (row.bytes_read, row.bytes_written) == (read, written)
 
 
+def test_one_wait_for_several_results_is_no_collective_and_ends_each_of_them() -> None:
+    """Torch 2.15 waits for the results of a coalesced collective at once."""
+    waited = read_at(folder_of("torch-2.15.0-cpu-programs/collective_kinds", 0))
+    assert waited.code is not None
+    (wait,) = (call for call in waited.code.externs if "wait_tensors" in call.target)
+    rows = collectives(waited)
+    assert not any("wait" in row.name for row in rows)
+    assert [row.name for row in rows if wait.span in row.waits] == ["all_reduce_coalesced"]
+    (moved,) = (row for row in kernel_rows(waited) if "wait_tensors" in row.name)
+    assert (moved.bytes_read, moved.bytes_written) == (0, 0)
+
+
 def test_backward_graphs_of_one_call_go_on_counting_launches() -> None:
     """Buckets of DDP: the second backward graph counts on, which was told as a missing launch."""
     folders = [folder_of(f"{PROGRAMS}/data_parallel", at) for at in range(4)]

@@ -22,7 +22,7 @@ MODEL = "m/data/aotinductor/model"
 
 
 def code() -> str:
-    (path,) = DUMPS.glob("*-cpu-programs/aoti/run_*/torchinductor/*/output_code.cpp")
+    (path,) = DUMPS.glob("torch-2.13.0-cpu-programs/aoti/run_*/torchinductor/*/output_code.cpp")
     return path.read_text()
 
 

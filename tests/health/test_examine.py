@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.health.examine import (
+    PASSED,
     caches_diagnostic,
     compiling_diagnostics,
     folder_diagnostics,
@@ -18,6 +20,7 @@ from inductor_probe.health.examine import (
     gpu_diagnostics,
     installed_diagnostics,
     limits_diagnostic,
+    places_diagnostic,
     processors_diagnostic,
     timer_diagnostic,
 )
@@ -30,6 +33,9 @@ from inductor_probe.report.pages.check import health_page
 from inductor_probe.report.terminal import to_text
 from tests.health.words import remedy, text
 
+THERE = ("torch._inductor.scheduler:Scheduler.can_fuse", "torch.cuda:is_bf16_supported")
+GONE = ("torch._inductor.scheduler:Scheduler.can_fuse_no_more", "torch._inductor.no_such_module:function")
+
 
 @pytest.fixture(scope="module")
 def setup(tmp_path_factory: pytest.TempPathFactory) -> TorchSetup:
@@ -39,7 +45,7 @@ def setup(tmp_path_factory: pytest.TempPathFactory) -> TorchSetup:
         "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE": "1",
         "TORCH_TRACE": str(tmp_path_factory.mktemp("trace")),
     }
-    return torch_setup(environment)
+    return torch_setup(environment, [*THERE, *GONE])
 
 
 def stand_in(tmp_path: Path, source: str) -> dict[str, str]:
@@ -57,6 +63,36 @@ def test_the_installed_torch_answers_every_question(setup: TorchSetup) -> None:
     assert setup.caches is not None
     assert setup.caches.fx_graph is True
     assert [limit.value for limit in setup.limits] == [limit.default for limit in setup.limits]
+
+
+@pytest.mark.compiles
+def test_the_installed_torch_is_one_that_passed_or_a_warning(setup: TorchSetup) -> None:
+    (found,) = [each for each in installed_diagnostics(setup, gpu=False) if each.about == "torch"]
+    release = str(setup.version).partition("+")[0]
+    assert (found.level == "ok") is (release in PASSED)
+    if found.level == "ok":
+        assert text(found).endswith("; the tests passed with it")
+
+
+@pytest.mark.compiles
+def test_private_places_that_the_installed_torch_lacks_are_named(setup: TorchSetup) -> None:
+    assert setup.missing == GONE
+    found = places_diagnostic(setup, len(THERE) + len(GONE))
+    assert (found.level, text(found)) == (
+        "warning",
+        f"not available on torch {setup.version}: torch._inductor.scheduler:Scheduler.can_fuse_no_more, "
+        "torch._inductor.no_such_module:function",
+    )
+    assert remedy(found) == "do without what is recorded there, or take another release of torch"
+
+
+def test_a_torch_that_has_all_private_places_is_ok() -> None:
+    found = places_diagnostic(SETUP, 179)
+    assert (found.level, text(found)) == ("ok", "torch has all 179 private places that dumps read")
+    broken = replace(SETUP, errors=(("places", "OSError: libtorch_cpu.so: cannot open"),))
+    found = places_diagnostic(broken, 179)
+    assert found.level == "warning"
+    assert text(found) == "not available on torch 2.13.0+cpu: OSError: libtorch_cpu.so: cannot open"
 
 
 @pytest.mark.compiles
@@ -161,7 +197,7 @@ def test_versions_come_from_metadata() -> None:
 def test_what_is_there_is_ok() -> None:
     for name in ("python", "torch", "triton", "debugpy"):
         assert about(name, SETUP).level == "ok"
-    assert text(about("torch", SETUP)) == "2.13.0+cpu, built for CPU, in /t"
+    assert text(about("torch", SETUP)) == "2.13.0+cpu, built for CPU, in /t; the tests passed with it"
     cuda = TorchSetup(version="2.13.0", folder="/t", cuda="13.0", triton="3.7.1")
     assert "built for CUDA 13.0" in text(about("torch", cuda, has_gpu=True))
     assert about("torch", cuda, has_gpu=True).level == "ok"
@@ -183,6 +219,17 @@ def test_an_old_torch_and_a_build_that_does_not_fit_are_warnings() -> None:
     assert "2.11 or later" in str(remedy(about("torch", old)))
     assert about("torch", TorchSetup(version="2.11.0", folder="/t", triton="3.6")).level == "ok"
     assert "there is a GPU" in text(about("torch", SETUP, has_gpu=True))
+
+
+def test_a_torch_that_no_test_ran_with_is_a_warning() -> None:
+    found = about("torch", TorchSetup(version="2.14.0+cpu", folder="/t", triton="3.8.0"))
+    assert (found.level, text(found)) == (
+        "warning",
+        "2.14.0+cpu, built for CPU, in /t: the tests passed with 2.11.0, 2.13.0, 2.14.1, 2.15.0, and were "
+        "not run with it",
+    )
+    assert "its notes say what this one does not have" in str(remedy(found))
+    assert about("torch", TorchSetup(version="2.15.0+cu132", folder="/t", cuda="13.2")).level == "ok"
 
 
 def test_triton_is_needed_for_a_gpu_only() -> None:

@@ -205,9 +205,9 @@ def numbers(dtype: torch.dtype, *size: int) -> tuple[torch.Tensor, ...]:
     return (torch.ones(size, dtype=dtype),)
 
 
-def indexed(dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
+def indexed(dtype: torch.dtype, device: str = "cpu") -> tuple[torch.Tensor, ...]:
     """Return 32 values, and the order 0 to 31 as indices."""
-    return (torch.ones(32, dtype=dtype), torch.arange(32))
+    return (torch.ones(32, dtype=dtype, device=device), torch.arange(32, device=device))
 
 
 PROGRAMS = {
@@ -267,6 +267,15 @@ PROGRAMS = {
         inputs=lambda: indexed(torch.int64),
         operands={"dtype": "int64"},
         flipped_inputs=lambda: indexed(torch.float32),
+        until="2.13",
+    ),
+    "put_int64_on_gpu": Program(
+        code="atomic-add-dtype",
+        function=put_sum,
+        inputs=lambda: indexed(torch.int64, "cuda"),
+        operands={"dtype": "int64"},
+        flipped_inputs=lambda: indexed(torch.float32, "cuda"),
+        device="cuda",
     ),
     "put_by_mask": Program(
         code="boolean-index",

@@ -39,6 +39,7 @@ class Program:
         device: where it compiles; where there is no GPU, one for `cuda` compiles for a simulated one.
         simulated: it needs a GPU that is simulated: a real one would decide by its times.
         since: the version of torch that has the rule, where the oldest that is supported has it not.
+        until: the last one that has it, where newer ones have another.
     """
 
     code: str
@@ -58,6 +59,7 @@ class Program:
     flipped_step: Callable[..., torch.Tensor] | None = None
     device: str = "cpu"
     since: str = "2.11"
+    until: str | None = None
     simulated: bool = False
     flipped_about: tuple[str, ...] | tuple[tuple[str, ...], tuple[str, ...]] | None = None
     exact: bool = False
@@ -65,7 +67,13 @@ class Program:
     @property
     def is_here(self) -> bool:
         """Whether the installed torch has the rule."""
-        return _release(torch.__version__) >= _release(self.since)
+        here = _release(torch.__version__)
+        return _release(self.since) <= here and (self.until is None or here <= _release(self.until))
+
+    @property
+    def releases(self) -> str:
+        """Which releases of torch have the rule: `torch 2.13 to 2.14`."""
+        return f"torch {self.since} to {self.until}" if self.until else f"torch {self.since} and later"
 
 
 def _release(version: str) -> tuple[int, ...]:

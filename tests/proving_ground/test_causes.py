@@ -28,7 +28,7 @@ def of_device(device: str) -> list[Any]:
     """Return the programs of a device as parameters of a test: skipped where torch lacks the rule."""
     return [
         pytest.param(
-            name, marks=pytest.mark.skipif(not one.is_here, reason=f"only torch {one.since} has this rule")
+            name, marks=pytest.mark.skipif(not one.is_here, reason=f"only {one.releases} have this rule")
         )
         for name, one in PROGRAMS.items()
         if one.device == device and not (one.simulated and torch.cuda.is_available())

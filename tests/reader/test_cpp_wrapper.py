@@ -11,31 +11,30 @@ from inductor_probe.analysis.linking.steps import read_steps
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.pages import graph_page
 from inductor_probe.analysis.summary import summarise
-from inductor_probe.model.code import FOLDING, OutputCode
+from inductor_probe.model.code import FOLDING, Branch, OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.cpp_wrapper import parse_cpp_wrapper
 from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run, texts_of
 from tests.conftest import DUMPS
 
-DUMPED = [
-    "*-cpu-programs/cpp_wrapper",
-    "*-cpu-programs/cpp_operators",
-    "*-cpu-programs/aoti",
-    "*-cuda/cpp_wrapper",
-    "*-cuda/aoti",
-]
+CPU, GPU = "torch-2.13.0-cpu-programs", "torch-2.11.0-cuda"
+DUMPED = sorted(
+    f"{folder.parent.name}/{folder.name}"
+    for program in ("cpp_wrapper", "cpp_operators", "aoti")
+    for folder in DUMPS.glob(f"*/{program}")
+)
 
 
-def read(pattern: str) -> tuple[CompiledGraph, OutputCode]:
-    (path,) = DUMPS.glob(f"{pattern}/run_*")
+def read(program: str) -> tuple[CompiledGraph, OutputCode]:
+    (path,) = (DUMPS / program).glob("run_*")
     graph = read_graph(read_run(path).graphs[0])
     assert graph.code is not None
     return graph, graph.code
 
 
-@pytest.mark.parametrize("pattern", DUMPED)
-def test_every_line_is_accounted_for_and_every_node_linked(pattern: str) -> None:
-    graph, code = read(pattern)
+@pytest.mark.parametrize("program", DUMPED)
+def test_every_line_is_accounted_for_and_every_node_linked(program: str) -> None:
+    graph, code = read(program)
     checked = check_graph(graph, texts_of(graph))
     assert (checked.problems, checked.unlinked, checked.remarks) == ((), (), ())
     assert {launch.kernel for launch in code.launches} == set(code.by_name)
@@ -43,16 +42,16 @@ def test_every_line_is_accounted_for_and_every_node_linked(pattern: str) -> None
     assert not any(file.counted or file.unread for file in checked.files)
 
 
-@pytest.mark.parametrize("pattern", DUMPED)
-def test_inputs_and_results_are_those_of_the_fx_graph(pattern: str) -> None:
-    graph, code = read(pattern)
+@pytest.mark.parametrize("program", DUMPED)
+def test_inputs_and_results_are_those_of_the_fx_graph(program: str) -> None:
+    graph, code = read(program)
     assert graph.fx is not None
     assert code.inputs == tuple(node.name for node in graph.fx.inputs)
     assert len(code.returns) == len(graph.fx.outputs)
 
 
 def test_statements_are_put_as_a_python_wrapper_has_them() -> None:
-    _, code = read("*-cpu-programs/cpp_wrapper")
+    _, code = read(f"{CPU}/cpp_wrapper")
     assert code.entry == "inductor_entry_impl"
     assert code.inputs == ("arg0_1", "arg1_1", "arg2_1", "arg3_1", "arg4_1", "arg5_1")[: len(code.inputs)]
     calls = {call.target: call for call in code.externs}
@@ -69,20 +68,20 @@ def test_statements_are_put_as_a_python_wrapper_has_them() -> None:
 
 
 def test_custom_operators_are_calls_with_what_they_return() -> None:
-    graph, code = read("*-cpu-programs/cpp_operators")
+    graph, code = read(f"{CPU}/cpp_operators")
     calls = {call.target: call for call in code.externs}
     assert calls["fixtures::twice"].args[1:] == ("3",)
     kernels = {link.kernel for link in links(graph).nodes.values()}
     assert {"fixtures::twice", "fixtures::bump"} <= kernels
     (output,) = calls["fixtures::twice"].outputs
     assert output.startswith("buf")
-    _, packaged = read("*-cpu-programs/aoti")
+    _, packaged = read(f"{CPU}/aoti")
     (proxy,) = (call for call in packaged.externs if call.target.startswith("aoti_torch_proxy"))
     assert len(proxy.outputs) == 1
 
 
 def test_constants_of_a_package_have_the_names_of_the_module() -> None:
-    graph, code = read("*-cpu-programs/aoti")
+    graph, code = read(f"{CPU}/aoti")
     run = read_run(graph.folder.path.parent.parent)
     page = graph_page(graph, summarise(run, [graph]).graphs[0])
     constants = {item.name: item.layout for item in page.constants}
@@ -335,3 +334,57 @@ def test_the_ir_of_what_folds_constants_is_read_beside_that_of_the_graph(tmp_pat
     assert [node.name for node in graph.post] == ["op0", f"{FOLDING}_op0"]
     assert [access.name for node in graph.post for access in node.writes] == ["buf0", f"{FOLDING}_buf0"]
     assert links(graph).nodes[f"{FOLDING}_op0"].kernel == "cpp_fused_relu_0"
+
+
+def test_what_a_profile_shows_of_a_call_is_no_call_and_the_call_keeps_its_lists() -> None:
+    """Torch 2.15 makes values of all arguments for a profile (`cpp.enable_kernel_profile`)."""
+    code = call_in("""
+    AtenTensorHandle buf0_handle;
+    {
+    C10IValueHandle tmp_aoti_torch_cpu_convolution_input_0 = nullptr;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_tensor_to_ivalue(arg0_1, &tmp_aoti_torch_cpu_convolution_input_0));
+    RAIIC10IValueHandle RAII_tmp_aoti_torch_cpu_convolution_input_0(tmp_aoti_torch_cpu_convolution_input_0);
+    C10IValueHandle tmp_aoti_torch_cpu_convolution_scalar_0 = nullptr;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_int64_to_ivalue(0, &tmp_aoti_torch_cpu_convolution_scalar_0));
+    RAIIC10IValueHandle RAII_tmp_aoti_torch_cpu_convolution_scalar_0(tmp_aoti_torch_cpu_convolution_scalar_0);
+    std::vector<C10IValueHandle> aoti_torch_cpu_convolution_inputs_({tmp_a, tmp_b});
+    RAIIAtenRecordFunctionHandle record_f_("f", nullptr, aoti_torch_cpu_convolution_inputs_);
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_convolution(arg0_1, arg0_1, &temporary_reference(arg0_1.get()),
+        static_cast<const int64_t*>(std::array<int64_t, 2>{1L, 3L}.data()), 2, 0, &buf0_handle));
+    }
+    RAIIAtenTensorHandle buf0(buf0_handle);
+    assert_size_stride(buf0, {2L, 8L}, {8L, 1L}, "op", cached_torch_dtype_bfloat16, "torch.bfloat16");
+    output_handles[0] = buf0.release();""")
+    assert not code.problems
+    (call,) = code.externs
+    assert (call.target, call.outputs) == ("aoti_torch_cpu_convolution", ("buf0",))
+    assert call.args == ("arg0_1", "arg0_1", "arg0_1", "[1, 3]", "0")
+    (layout,) = (one.layout for one in code.allocations if one.name == "buf0")
+    assert layout is not None
+    assert (layout.dtype, layout.size, layout.stride) == ("bfloat16", (2, 8), (8, 1))
+
+
+def test_a_branch_by_the_number_of_a_selector_is_a_branch() -> None:
+    """Torch 2.15 prints a conditional as a switch: without its steps, a bench file ran all branches."""
+    code = call_in("""
+    int64_t buf1_scalar;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_item_int64(arg0_1, &buf1_scalar));
+    if (buf1_scalar == 0) {
+        auto buf2 = std::move(arg0_1);
+    } else if (buf1_scalar == 1) {
+        auto buf2 = std::move(arg0_1);
+    } else {
+        auto buf2 = std::move(arg0_1);
+    }
+    if (static_cast<int64_t>(s77 > 3L) == 0) {
+        auto buf3 = std::move(arg0_1);
+    }""")
+    assert not code.problems
+    assert [(step.kind, step.condition) for step in code.steps if isinstance(step, Branch)] == [
+        ("if", "buf1_scalar == 0"),
+        ("elif", "buf1_scalar == 1"),
+        ("else", ""),
+        ("end", ""),
+        ("if", "static_cast<int64_t>(s77 > 3L) == 0"),
+        ("end", ""),
+    ]

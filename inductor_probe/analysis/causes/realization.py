@@ -24,6 +24,7 @@ def _where(operand: str, *values: str) -> Condition:
 
 
 _ACCUMULATED = "realize_acc_reads_threshold"
+_USERS = "realize_opusers_threshold"
 _SIZE = "realize_acc_reads_size_threshold"
 
 
@@ -60,7 +61,10 @@ RULES = Rules(
             By("realize_reads_threshold", _value("reads"), present="reads_limit", safe=True),
             Source("one-user", safe=True, applies=_has_users),
         ),
-        "operations": _limits("realize_opcount_threshold", "operations", "operations_limit"),
+        "operations": (
+            *_limits("realize_opcount_threshold", "operations", "operations_limit"),
+            By(_USERS, _value("users"), present="users_limit", safe=True, applies=_where("setting", _USERS)),
+        ),
         "accumulated-reads": (
             *_limits(_ACCUMULATED, "reads", "reads_limit"),
             By(_SIZE, "None", present="bytes_limit", safe=True, applies=_where("setting", _SIZE)),

@@ -10,7 +10,7 @@ from inductor_probe.analysis.graph import buffer_in, index_of
 from inductor_probe.analysis.linking.fx_index import FxIndex, Shape
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.linking.steps import ITEM_OF_CALL, NodeStep, Step
-from inductor_probe.analysis.operators import C10D, WAIT, operator
+from inductor_probe.analysis.operators import C10D, WAITS, operator
 from inductor_probe.model.code import ExternCall, Launch, OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxNode
@@ -62,7 +62,7 @@ def may_run(kernel: str, target: str) -> bool:
 
 def _waited_for(name: str, called: str, fx: Mapping[str, FxNode]) -> str:
     node = fx.get(name)
-    if node is None or called == WAIT or operator(node.target).name != WAIT:
+    if node is None or called in WAITS or operator(node.target).name not in WAITS:
         return name
     for _ in range(_IN_PLACE):
         node = fx.get(node.inputs[0]) if node.inputs else None

@@ -29,7 +29,7 @@ _SPLIT = ("ForeachKernelSchedulerNode", "GroupedSchedulerNode")
 _GENERATED_EXTERN = "UserDefinedTritonKernel"
 _STATEMENTS = (
     "AssertScalar", "Conditional", "DynamicScalar", "DynamicSelectStorageOffset", "DynamicSliceSize",
-    "InvokeSubgraph", "WhileLoop",
+    "InvokeSubgraph", "Switch", "WhileLoop",
 )  # fmt: skip
 """Library nodes that are statements of the wrapper, not calls."""
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")

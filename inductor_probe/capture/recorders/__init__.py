@@ -107,7 +107,7 @@ def _write_with_graph(debug: Any, log: DecisionLog) -> None:
 
         return leave_and_write
 
-    def begun(_: TorchFrame, __: object, formatter: Any, module: Any, *___: Any) -> None:
+    def begun(_: TorchFrame, __: object, formatter: Any, module: Any, *___: Any, **____: Any) -> None:
         folder = debug_folder()
         if folder is not None:
             log.begun(folder, {node.name for node in module.graph.nodes})

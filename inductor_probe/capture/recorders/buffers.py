@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inductor_probe.capture.recorders.askers import Asker, asker, operator_of, users_of_buffers
-from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
+from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, place_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import DecisionKind, Operand, RealizationCause, TorchFrame
 
@@ -29,6 +29,11 @@ KIND: DecisionKind = "realization"
 _LOWERING = "torch/_inductor/lowering.py"
 _LARGE_BODY = 100
 """`GraphLowering.run_node` realises a value of more operations in any case."""
+_ASSEMBLY = "inline_asm_elementwise"
+"""An operation that torch 2.14 repeats for no second user, on any device."""
+_FEW_USERS = "realize_opusers_threshold"
+"""Since torch 2.14: with more users than that, a CPU repeats less than `realize_opcount_threshold` says."""
+_LESS_FOR_MANY_USERS = 2
 _BUFFER_FOR: dict[str, RealizationCause] = {
     "output": "output",
     "as-strided-input": "as-strided-input",
@@ -107,8 +112,16 @@ class _Recorder:
             return
         data = box.data
         used = {"users": int(users)}
-        if _is_cpu(data) and (heavy := sorted(self._heavy & set(data.inner_fn_opcount().used_ops))):
+        count = data.inner_fn_opcount()
+        self._reason = None
+        if _ASSEMBLY in count.used_ops:
+            raise UnknownPathError(f"{_ASSEMBLY} for {users} users")
+        heavy = sorted(self._heavy & set(count.used_ops))
+        if _is_cpu(data) and heavy:
             self._reason = _Reason("heavy-operations", {"heavy": tuple(heavy), **used}, place, data.inner_fn)
+        elif options.get("graph_reuse", True) and (limits := self._limits_of_many_users(data, users)):
+            operands = {"operations": int(count.num_ops), **limits, **used}
+            self._reason = _Reason("operations", operands, place, data.inner_fn)
         elif data.has_large_inner_fn():
             operands = {**self._operations(data), **used}
             self._reason = _Reason("operations", operands, place, data.inner_fn)
@@ -119,6 +132,16 @@ class _Recorder:
             }
             operands = {"reads": data.num_reads(), **limit, **used}
             self._reason = _Reason("reads", operands, place, data.inner_fn)
+
+    def _limits_of_many_users(self, data: Any, users: int) -> dict[str, Operand] | None:
+        """Return the limits that a value of many users exceeds on a CPU; None where it does not."""
+        few = getattr(self._ir.config, _FEW_USERS, None)
+        if few is None or users <= few or not (_is_cpu(data) and isinstance(data, self._ir.Pointwise)):
+            return None
+        limit = max(0, self._limit("realize_opcount_threshold", data)[0] - _LESS_FOR_MANY_USERS)
+        if data.inner_fn_opcount().num_ops <= limit:
+            return None
+        return {"operations_limit": limit, "users_limit": int(few), "setting": _FEW_USERS}
 
     def _reads_asked(self, place: TorchFrame, result: bool, box: Any) -> None:
         """Remember why `has_exceeded_max_reads` says yes."""

@@ -13,6 +13,7 @@ For example `x.cumsum(0)` on a CPU: `Scan.create` asks `has_feature(cpu, SCAN)`,
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import sys
 from collections.abc import Callable, Iterable
@@ -45,6 +46,7 @@ _MOST_SORTED = 512
 _MOST_WINDOW = 25
 """Elements of a window of a pool that code is generated for: lowering.py, `_adaptive_avg_pool2d`."""
 _BOOLEAN = ("torch.bool", "torch.uint8")
+_DETERMINISTIC = "are_deterministic_algorithms_enabled"
 _NEEDED = ("BUCKETIZE", "MASKED_SCATTER_WITH_INDEX", "SCAN", "SORT", "TUPLE_REDUCTION")
 """Features without which a lowering calls torch; what others are asked for is how code is generated."""
 
@@ -103,7 +105,12 @@ class _Recorder:
         parts = answer[1]
         scan = inductor_caller()
         dtypes = scan.f_locals["dtypes"]
-        if not isinstance(parts, int) or parts <= 1 or len(dtypes) == 1:
+        if not isinstance(parts, int) or parts <= 1:
+            return
+        if len(dtypes) == 1:
+            torch: Any = sys.modules["torch"]
+            if _DETERMINISTIC in scan.f_code.co_names and torch.are_deterministic_algorithms_enabled():
+                self._asked().refusal = "deterministic-algorithms", next(stack(scan)), {}
             return
         outputs = math.prod(hint_of(length, 1) for length in asked["pointwise_ranges"])
         operands: dict[str, Operand] = {
@@ -156,7 +163,7 @@ class _Recorder:
             cause: Cause = "deterministic-algorithms", place, {}
         elif any(dtype in _BOOLEAN for dtype in dtypes):
             cause = "boolean-index", place, {"dtypes": tuple(name.removeprefix("torch.") for name in dtypes)}
-        elif accumulate:
+        elif accumulate and _lacks_atomic_add(target):
             dtype = str(target.get_dtype()).removeprefix("torch.")
             cause = "atomic-add-dtype", place, {"dtype": dtype}
         else:
@@ -210,6 +217,18 @@ class _Recorder:
         known = _known(inside[0].function, node, caller) if inside else None
         code, operands = known or ("in-lowering", {})
         return code, inside[0] if inside else place, operands
+
+
+def _lacks_atomic_add(target: Any) -> bool:
+    """Return whether `index_put_impl_` takes a dtype for one without atomic additions.
+
+    On a CPU it does not since torch 2.14: `accumulate and is_gpu(...) and needs_fallback_...`.
+    """
+    lowering: Any = sys.modules["torch._inductor.lowering"]
+    of_gpu_alone = "is_gpu" in inspect.unwrap(lowering.index_put_impl_).__code__.co_names
+    if of_gpu_alone and not lowering.is_gpu(target.get_device().type):
+        return False
+    return bool(lowering.needs_fallback_due_to_atomic_add_limitations(target.get_dtype()))
 
 
 def _graph() -> Any:

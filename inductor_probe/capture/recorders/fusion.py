@@ -52,6 +52,7 @@ class _Recorder:
     def __init__(self, log: DecisionLog) -> None:
         self._log = log
         self._open: list[Rounds] = []
+        self._is_checked = False
         self._steps: WeakKeyDictionary[Any, list[tuple[int | None, frozenset[str]]]] = WeakKeyDictionary()
 
     def _rounds(self, scheduler: Any) -> Rounds | None:
@@ -423,16 +424,36 @@ class _Recorder:
         limit = sys.modules["torch._inductor.config"].cpp.max_horizontal_fusion_size
         attempt.cause = same(cpp_cause(first, second, limit, vertical=vertical))
 
+    def around_outer_loops(self, codegen: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `codegen_outer_loop_node` so that it is seen where it undoes a fusion without a check.
+
+        Since torch 2.14 it does where a common loop has vectors and a buffer of the nests would be local.
+        """
+        place = place_of(codegen)
+
+        def codegen_and_see(scheduling: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
+            self._is_checked = False
+            result = codegen(scheduling, node, *args, **kwargs)
+            if not self._is_checked:
+                self._log.safely(self._undone, place, node, UNKNOWN)
+            return result
+
+        return codegen_and_see
+
     def checked(self, place: TorchFrame, result: Any, node: Any, proxies: Any, depth: Any) -> None:
-        """Record an outer loop fusion that is undone when its code is generated; it was a try."""
-        if result:
-            return
+        """Record an outer loop fusion that is undone when its code is generated."""
+        self._is_checked = True
+        if not result:
+            self._undone(place, node, undone_cause(node, proxies))
+
+    def _undone(self, place: TorchFrame, node: Any, cause: Cause) -> None:
+        """Record that a fused node is taken apart; the steps that made it were tries."""
         nests = [leaf_names(nest) for nest in node.get_outer_nodes()]
         everyone = {name for nest in nests for name in nest}
         for number, names in self._steps.get(node.scheduler, ()):
             if names <= everyone and not any(names <= {*nest} for nest in nests):
                 self._log.revise(number, speculative=True)
-        code, operands = undone_cause(node, proxies)
+        code, operands = cause
         self._log.record(
             KIND, tuple(nests), "undone", code, place, operands=operands, key=("undone", tuple(nests))
         )  # fmt: skip
@@ -496,6 +517,7 @@ def _hook_cpp(module: Any, log: DecisionLog) -> None:
         "OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr",
         log.observed(recorder.checked),
     )
+    wrap(module, "CppScheduling.codegen_outer_loop_node", recorder.around_outer_loops)
 
 
 HOOKS = {"torch._inductor.scheduler": _hook_scheduler, "torch._inductor.codegen.cpp": _hook_cpp}

@@ -26,6 +26,10 @@ _ASKED = (
     "is_split_reduction",
 )  # fmt: skip
 """What the class has on the releases of torch that this knows."""
+_SUPPORTS = "supports_noncontiguous_reductions"
+"""What it has since it takes any number of rows for a column, torch 2.15."""
+_STRICT = ("has_strict_sum", "has_strict_reduction")
+"""What nodes are asked since torch 2.14, and since 2.15: their order of additions is eager's."""
 
 
 def mix_order_limit(form: str, first: Any, second: Any) -> tuple[dict[str, Operand], TorchFrame] | None:
@@ -46,6 +50,8 @@ def mix_order_limit(form: str, first: Any, second: Any) -> tuple[dict[str, Opera
         return None
     if first.ancestors & second.get_operation_names() or second.ancestors & first.get_operation_names():
         return None  # it is for what is independent
+    if any(getattr(node, name, bool)() for node in (first, second) for name in _STRICT):
+        return None
     if not rules.has_mix_reduction_orders(first, second):
         return None
     buffers = tuple(rules.get_common_read(first, second))
@@ -69,10 +75,12 @@ def _failed(rules: Any, first: Any, second: Any) -> dict[str, Operand] | None:
     if not getattr(config, "mix_order_reduction_non_strict_mode", False):
         if rows * columns < _LEAST_ELEMENTS:
             return {"check": "elements", "value": int(rows * columns), "limit": _LEAST_ELEMENTS, **sizes}
-        if rows < columns * _LEAST_RATIO:
+        if rows < columns * _LEAST_RATIO and not hasattr(rules, _SUPPORTS):
             return {"check": "rows-per-column", "limit": _LEAST_RATIO, **sizes}
         if rows < _LEAST_ROWS:
             return {"check": "rows", "value": int(rows), "limit": _LEAST_ROWS, **sizes}
+    if hasattr(rules, _SUPPORTS) and (rows, columns) == rules.get_numel_rnumel(other):
+        return None  # since torch 2.15 they may be read in one order after all
     hints = [leaf.node.data.reduction_hint.name for leaf in inner.get_nodes() if leaf.is_reduction()]
     if wrong := [hint for hint in hints if hint not in _HINTS]:
         return {"check": "hint", "value": wrong[0], **sizes}

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog, size_of
+from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, size_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
@@ -44,8 +44,13 @@ class _Recorder:
             cause: CauseCode = "sizes-fit-int32"
         elif isinstance(numel, int) and numel > _LIMIT:
             cause = "numel-exceeds-int32"
+        elif large:
+            cause = "buffer-exceeds-int32"
         else:
-            cause = "buffer-exceeds-int32" if large else "symbolic-size"
+            is_known = isinstance(numel, int) and len(known) == len(sizes)
+            if is_known and not self.log.is_turned(KIND, names):
+                raise UnknownPathError("int64, though every size fits int32")  # since torch 2.14 for an index
+            cause = "symbolic-size"
         self.log.record(
             KIND, (names,), "int32" if is_int32 else "int64", cause, place, operands=operands, key=names
         )

@@ -8,17 +8,21 @@ its flops are those of small convolutions, which torch weighs 0.783: less than 1
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, place_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import LayoutCause, Operand, TorchFrame
 
+_FORWARD, _BACKWARD = "aten.convolution.default", "aten.convolution_backward.default"
 _NODES_PER_CONVOLUTION = 300
+_GROUPS_OF_BACKWARD = 9
 _SMALL = 64
 _WEIGHTS = {"grouped": 1.358, "in_out": 0.725, "small": 0.783, "default": 0.823}
 """What torch multiplies the flops of each sort of convolution by, in inference: below 1 is faster."""
@@ -50,9 +54,8 @@ def _decided(  # noqa: PLR0917 - what torch was given, and answered
     if not named:
         return
     is_packed = getattr(graph, "is_mkldnn_conv", lambda _: False)
-    convolutions = [
-        node for node in named if str(node.target) == "aten.convolution.default" or is_packed(node)
-    ]
+    counted = {_FORWARD, *([_BACKWARD] if _counts_backward(graph) else [])}
+    convolutions = [node for node in named if str(node.target) in counted or is_packed(node)]
     values = [node.args[0].meta["val"] for node in named]
     devices = {str(value.device.type) for value in values if hasattr(value, "device")}
     operands: dict[str, Operand] = {
@@ -82,7 +85,7 @@ def _why(convolutions: Sequence[Any], nodes: int, devices: set[str], is_inferenc
     limit = _NODES_PER_CONVOLUTION * len(convolutions)
     if nodes >= limit:
         return "few-convolutions", False, {"nodes": nodes, "nodes_limit": limit}
-    if any(_is_symbolic(node.args[index].meta["val"]) for node in convolutions for index in (0, 1)):
+    if any(_is_symbolic(value) for node in convolutions for value in _image_and_weight(node)):
         return "symbolic-convolution", False, {}
     sorts = [(node, _sorts(node)) for node in convolutions]
     if is_inference:
@@ -116,16 +119,32 @@ def _by_flops(sorts: Sequence[tuple[Any, Sequence[str]]]) -> Why:
 
 def _sorts(node: Any) -> tuple[str, ...]:
     """Return what a convolution is, by the sizes of its weight: (outputs, inputs of a group, kernel...)."""
-    outputs, inputs, first, *_ = (int(size) for size in node.args[1].meta["val"].shape)
+    outputs, inputs, first, *_ = (int(size) for size in _image_and_weight(node)[1].shape)
+    groups = node.args[_GROUPS_OF_BACKWARD if str(node.target) == _BACKWARD else -1]
     return (
-        *(["grouped"] if node.args[-1] > 1 and inputs > 1 else ()),
+        *(["grouped"] if groups > 1 and inputs > 1 else ()),
         *(["in_out"] if outputs * 2 <= inputs and first > 1 else ()),
         *(["small"] if outputs <= _SMALL and inputs <= _SMALL else ()),
     )
 
 
+def _counts_backward(graph: Any) -> bool:
+    """Whether torch asks backward convolutions as well, as it does since 2.15."""
+    decide = inspect.unwrap(graph.GraphLowering.decide_layout_opt).__code__
+    inner = (constant for constant in decide.co_consts if isinstance(constant, CodeType))
+    return any("convolution_backward" in code.co_names for code in (decide, *inner))
+
+
+def _image_and_weight(node: Any) -> tuple[Any, Any]:
+    """Return the values of a convolution's operands; a backward one has the gradient before them."""
+    first = 1 if str(node.target) == _BACKWARD else 0
+    return node.args[first].meta["val"], node.args[first + 1].meta["val"]
+
+
 def _flops(node: Any) -> int:
     """Count multiplications and additions, as `torch.utils.flop_counter` does."""
+    if str(node.target) == _BACKWARD:
+        raise UnknownPathError("flops of a backward convolution in inference")
     image, weight, result = (node.args[0].meta["val"], node.args[1].meta["val"], node.meta["val"])
     is_transposed = bool(node.args[6])
     places = (image if is_transposed else result).shape[2:]

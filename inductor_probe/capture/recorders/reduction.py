@@ -43,6 +43,8 @@ _OUTPUTS_PER_PROCESSOR = 64
 _TYPE = 6  # place of `reduction_type` among the arguments of num_splits
 _OUTPUTS_FOR_ONE_PART = 2  # literals of reduction_split_factor: outputs a processor, and elements
 _SHORT_REDUCTION = 8192
+_SHORT_ON_BLACKWELL = 524288  # of torch 2.13; since 2.14 a method says
+_BLACKWELL = 10
 _ONE_PART = ("sizes-not-known", "few-elements", "many-outputs", "no-strided-read", "matrix-product")
 """With the hint DEFAULT, num_splits answers one part."""
 _INDEX_TYPES = ("argmax", "argmin")
@@ -122,6 +124,8 @@ class _Recorder:
             "elements": size_of(elements), "outputs": size_of(outputs), "device": str(device.type),
         }  # fmt: skip
         if question.answer is None:
+            if _is_reduction(result):
+                raise UnknownPathError("a reduction whose parts nobody asked for")  # config.numerics
             self._record_unrolled(place, result, elements, operands)
             return
         if question.type == "welford_combine":
@@ -174,7 +178,8 @@ class _Recorder:
             cause = "non-contiguous-pointwise"
         else:
             cause = "coalesced-along-reduction"
-            score = next((value for value in (*scores, *named.values()) if isinstance(value, dict)), {})
+            asked = (*scores, *named.values(), getattr(features, "tiling_scores", None))
+            score = next((value for value in asked if isinstance(value, dict)), {})
             operands |= {f"score_{key}": size_of(value) for key, value in score.items()}
         self.log.record(KIND, (names,), chosen.name, cause, place, operands=operands, key=(names, "hint"))
 
@@ -281,7 +286,7 @@ class _Recorder:
         is_split = type(result[0].data.data.data).__name__ == "SplitScan"
         cause, more = _cause(question, hint, elements, outputs, question.device)
         if cause not in _ONE_PART:
-            cause, more = _cause_by_size(hint, elements, outputs, _processors(question.device) or 0)
+            cause, more = _cause_by_size(hint, elements, outputs, question.device)
         parts = int(question.answer[1])
         if len(result) > 1 and parts > 1 and cause == "work-for-processors":
             cause, more = "several-values", {"values": len(result)}
@@ -304,6 +309,8 @@ class _Recorder:
         config = sys.modules["torch._inductor.config"].triton
         outputs, elements = features.numel, size_of(features.reduction_numel)
         limit = _cooperative_limit(outputs).get("elements_limit")
+        if config.force_cooperative_reductions and not is_cooperative:
+            raise UnknownPathError("a reduction of one block, where cooperation is forced")  # config.numerics
         if config.force_cooperative_reductions:
             cause: CauseCode = "cooperation-forced"
             operands: dict[str, Operand] = {}
@@ -411,20 +418,32 @@ def _cause_of_split(
         return "index-reduction", {"type": question.type}
     if not config.split_reductions:
         return "split-reductions-off", {}
-    return _cause_by_size("" if hint is None else hint.name, elements, outputs, _processors(device) or 0)
+    return _cause_by_size("" if hint is None else hint.name, elements, outputs, device)
 
 
 def _cause_by_size(
-    hint: str, elements: Any, outputs: Any, processors: int
+    hint: str, elements: Any, outputs: Any, device: Any
 ) -> tuple[CauseCode, dict[str, Operand]]:
     """Return what decided in `reduction_split_factor`."""
+    processors = _processors(device) or 0
     if hint == "INNER":
         if hint_of(outputs, 0) >= _OUTPUTS_FOR_ONE_PART * processors:
             limit = _OUTPUTS_FOR_ONE_PART * processors
             return "enough-outputs", {"outputs_limit": limit, "processors": processors}
-        if hint_of(elements, 0) <= _SHORT_REDUCTION:
-            return "short-reduction", {"elements_limit": _SHORT_REDUCTION}
+        if hint_of(elements, 0) <= (short := _short_reduction(device, hint_of(outputs, 0), processors)):
+            return "short-reduction", {"elements_limit": short}
     return "work-for-processors", {"processors": processors}
+
+
+def _short_reduction(device: Any, outputs: int, processors: int) -> int:
+    """Return up to how many contiguous elements a reduction stays whole on a device."""
+    choices = sys.modules["torch._inductor.virtualized"].V.choices
+    properties = sys.modules["torch._inductor.runtime.hints"].DeviceProperties.create(device)
+    if ask := getattr(choices, "_inner_reduction_no_split_threshold", None):
+        return int(ask(properties, outputs, processors))
+    constants = inspect.unwrap(type(choices).reduction_split_factor).__code__.co_consts
+    is_new = properties.major is not None and properties.major >= _BLACKWELL
+    return _SHORT_ON_BLACKWELL if is_new and _SHORT_ON_BLACKWELL in constants else _SHORT_REDUCTION
 
 
 def _is_one_part_by_feature() -> bool:
@@ -447,6 +466,13 @@ def _fx_node() -> tuple[tuple[str, ...], ...]:
     """Return the name of the FX node that is being lowered."""
     node = sys.modules["torch._inductor.virtualized"].V.graph.current_node
     return ((node.name,),) if node is not None else ()
+
+
+def _is_reduction(result: Any) -> bool:
+    """Return whether a `TensorBox`, or the first of several, is a reduction and no sum of its elements."""
+    first = result[0] if isinstance(result, (list, tuple)) else result
+    value = getattr(getattr(first, "data", None), "data", None)
+    return isinstance(value, sys.modules["torch._inductor.ir"].Reduction)
 
 
 def _is_sizes(value: Any) -> bool:

@@ -163,6 +163,8 @@ class _Recorder:
                 return  # torch looked at overlaps that are not asked here
             if in_place or clones is not None:
                 raise UnknownPathError(f"{one.node.name}: {cause}, and in place is {in_place}")
+            if _is_refused_as_overlapping(one):
+                raise UnknownPathError(f"{one.node.name}: copied, since it would read what it writes")
             cause = "scatter-fused"  # `should_reinplace_scatter`: the only other condition
         operands = {
             "nodes": (one.node.name,),
@@ -175,6 +177,18 @@ class _Recorder:
             operands={name: value for name, value in operands.items() if value},
             subject_type="fx",
         )  # fmt: skip
+
+
+def _is_refused_as_overlapping(one: _Candidate) -> bool:
+    """Whether an argument overlaps with itself, or with what is written: asked since torch 2.14 and 2.15."""
+    reinplace: Any = sys.modules["torch._inductor.fx_passes.reinplace"]
+    if sys.modules["torch"]._debug_has_internal_overlap(one.argument.meta["val"]) == 1:
+        return True
+    if "get_node_storage" not in reinplace.should_reinplace_scatter.__code__.co_names:
+        return False
+    storage = reinplace.get_node_storage(one.argument)
+    others = (other for other in one.node.all_input_nodes if other is not one.argument)
+    return any(storage == reinplace.get_node_storage(other) for other in others)
 
 
 def _arguments(node: Any, reinplace: Any) -> Iterator[tuple[int, Any]]:

@@ -73,7 +73,7 @@ class _Recorder:
         seen.tried.append((args[-1] if args else kwargs["tiling"], bool(fits)))
         if frame.f_code.co_name == "compute_tiling_strategy":
             seen.is_strategy = True
-            seen.candidates = [(one.tiling, one.score) for one, _ in frame.f_locals["tilings"]]
+            seen.candidates = [(one.tiling, one.score) for one, *_ in frame.f_locals["tilings"]]
         elif frame.f_back is not None:
             counted = frame.f_back.f_locals["candidate_tiles"]
             seen.candidates = [(one.tiling, score) for one, score in counted.most_common()]

@@ -129,8 +129,10 @@ def leave_candidates(scheduler: Any) -> None:
     """
 
     def around_compile(_: Callable[..., Any]) -> Callable[..., Any]:
-        def generate(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> tuple[None, None]:
-            self.generate_kernel_code_from_nodes(nodes, True, *args, **kwargs)
+        def generate(
+            self: Any, nodes: Any, hint_override: int | None = None, *_: Any, **__: Any
+        ) -> tuple[None, None]:
+            self.generate_kernel_code_from_nodes(nodes, True, hint_override)
             return None, None
 
         return generate
@@ -145,7 +147,7 @@ def keep_driver(triton_helpers: Any) -> None:
 
 def know_clock(internal: Any, target: GpuTarget) -> None:
     """Answer the clock for which torch asks `nvidia-smi`, in MHz, to estimate peak rates."""
-    wrap(internal, "max_clock_rate", lambda _: lambda: target.clock_mhz)
+    wrap(internal, "max_clock_rate", lambda _: lambda *_, **__: target.clock_mhz)
 
 
 def name_target(driver: Any, target: GpuTarget) -> None:

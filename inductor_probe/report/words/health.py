@@ -136,7 +136,7 @@ _FOLDER = (
 
 HEALTH_WORDS: Mapping[str, tuple[str, str]] = {  # what was seen, and what to do about it where that is needed
     "python": ("{version}, {executable}", ""),
-    "torch": (_TORCH, ""),
+    "torch": (_TORCH + "; the tests passed with it", ""),
     "torch-not-installed": (
         "not installed in {executable}",
         "pip install torch, or run probe with the Python that has it",
@@ -149,6 +149,16 @@ HEALTH_WORDS: Mapping[str, tuple[str, str]] = {  # what was seen, and what to do
         _TORCH + ": it is older than what probe dump supports",
         "install torch {oldest} or later to dump and time; reading dumps needs none",
     ),
+    "torch-not-passed": (
+        _TORCH + ": the tests passed with {passed}, and were not run with it",
+        "take one of those where a dump lacks something: its notes say what this one does not have",
+    ),
+    "places": ("torch has all {asked} private places that dumps read", ""),
+    "places-missing": (
+        "not available on torch {torch}: {missing:999}",
+        "do without what is recorded there, or take another release of torch",
+    ),
+    "places-not-available": (_NOT_AVAILABLE, "see the notes of a dump: probe dump check_hflip.py"),
     "torch-without-gpu": (
         _TORCH + ", and there is a GPU",
         "install a build for the GPU, if kernels for it are what you want",

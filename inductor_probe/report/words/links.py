@@ -17,6 +17,7 @@ _STATEMENTS = {
     "DynamicSelectStorageOffset": "the wrapper computes the offset itself",
     "DynamicSliceSize": "the wrapper computes the size itself",
     "InvokeSubgraph": "the wrapper calls a subgraph",
+    "Switch": "the wrapper branches itself",
     "WhileLoop": "the wrapper loops itself",
 }
 

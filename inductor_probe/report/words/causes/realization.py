@@ -34,7 +34,7 @@ WORDS = KindWords(
         ),
         "operations": CauseWords(
             "{node} has {operations:# operation}, more than the {operations_limit} that one expression may "
-            "have ({setting})[; it {used}]",
+            "have[ with more than {users_limit} users] ({setting})[; it {used}]",
             "{operations:# operation} > {operations_limit}",
         ),
         "heavy-operations": CauseWords(
@@ -88,6 +88,7 @@ WORDS = KindWords(
     },
     changes={
         "realize_reads_threshold": "a value of more reads is realised",
+        "realize_opusers_threshold": "a value of more users is realised earlier on a CPU",
         "realize_opcount_threshold": "a value of more operations is realised",
         "realize_cpu_opcount_threshold": "a value of more operations is realised on a CPU",
         "realize_acc_reads_threshold": "a value of more reads is realised",
