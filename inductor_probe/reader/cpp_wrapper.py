@@ -281,10 +281,8 @@ class _CppReader:
     def _branch(self, statement: str) -> None:
         """Follow blocks: those of loops and branches of the program are steps, other braces are none."""
         match = _IF.fullmatch(statement)
-        scalar = match is not None and (
-            match["selector"].startswith("static_cast")
-            or any(match["selector"] == symbol.name for symbol in self.symbols)
-        )
+        selector = match["selector"] if match else ""
+        scalar = "(" in selector or any(selector == symbol.name for symbol in self.symbols)
         if match and scalar and not match["otherwise"]:
             self.steps.append(Branch("break" if match["negated"] else "if", match["condition"]))
         if statement == "while (1) {":

@@ -256,3 +256,19 @@ def test_what_only_the_epilogue_needs_is_left_out() -> None:
         "}",
         "",
     ]
+
+
+def test_the_extents_of_inputs_that_are_asserted_together_are_known(bench_text: Text) -> None:
+    """Torch 2.14 asserts inputs in one call: `index` refused their kernels, since no extent was known."""
+    layout = "(1, 3, 224, 224)", "(150528, 1, 672, 3)"
+    one = f"assert_size_stride(arg0_1, {layout[0]}, {layout[1]}, 'input')"
+    grouped = (
+        f"assert_size_stride_grouped((arg1_1, arg0_1), ((3, ), {layout[0]}), ((1, ), {layout[1]}), 'input')"
+    )
+    source = bench_text("torch-2.13.0-cpu/hflip_cl")
+    assert one in source
+    together = source.replace(one, grouped)
+    assert "cpp_fused_flip_0_v3 = " in apply_rewrite(together, "index:cpp_fused_flip_0 int32")
+    large = together.replace("(1, 3, 224, 224)", "(20000, 3, 224, 224)")
+    with pytest.raises(ProbeError, match="the extent of arg0_1 is 3010560000 elements"):
+        rewrite_variants(large, "index:cpp_fused_flip_0 int32")
