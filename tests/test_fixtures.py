@@ -15,6 +15,7 @@ from tests.conftest import DUMPS, FIXTURES, REPOSITORY
 PROGRAMS = DUMPS / f"torch-{version('torch').partition('+')[0]}-cpu-programs"
 
 
+@pytest.mark.compiles
 @pytest.mark.skipif(not PROGRAMS.is_dir(), reason=f"no fixtures of this torch: {PROGRAMS.name}")
 def test_fixtures_of_the_installed_torch_are_what_it_prints(tmp_path: Path) -> None:
     names = ["low_precision"]

@@ -173,6 +173,7 @@ def test_a_library_function_has_no_text_to_annotate(read: Read) -> None:
         annotate(read("torch-2.13.0-cpu/mlp_train"), "extern_kernels.addmm")
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("directives", [True, False])
 @pytest.mark.parametrize("name", ["torch-2.13.0-cpu/aa_separable_cl", "torch-2.13.0-cpu/hflip_cl"])
 def test_annotated_cpp_compiles(read: Read, tmp_path: Path, name: str, directives: bool) -> None:

@@ -11,13 +11,13 @@ from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.analysis.summary import summarise
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.reader.debug_dir import read_graph, read_run, texts_of
-from tests.conftest import DUMPS
+from tests.dumps import PROGRAMS, run_in
 
 BODY = "while_loop_body_graph_0"
 
 
 def read(program: str) -> tuple[DebugDir, CompiledGraph]:
-    (path,) = DUMPS.glob(f"*-programs/{program}/run_*")
+    path = run_in(PROGRAMS / program)
     run = read_run(path)
     return run, read_graph(run.graphs[0])
 

@@ -271,6 +271,7 @@ def test_what_was_compiled_without_a_gpu_is_timed_where_there_is_one(
     assert tried(FASTER, timed=False).trials == (timed,)
 
 
+@pytest.mark.compiles
 def test_of_two_with_the_same_code_one_is_the_first_in_whatever_order_they_are_tried(here: Path) -> None:
     """Else each is the same as the other, and no gain is tried with others at once."""
     for order in ((FASTER, ALSO_FASTER), (ALSO_FASTER, FASTER)):

@@ -10,7 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from tests.conftest import DUMPS, Probe, Ran, Screen
-from tests.dumps import FLIP, copy_of, graph_in
+from tests.dumps import FLIP, PROGRAMS, copy_of, graph_in
 
 
 def checked(ran: Ran) -> dict[str, Any]:
@@ -172,8 +172,7 @@ def test_a_graph_that_computes_nothing_is_no_problem(probe: Probe, copy: Path) -
 
 
 def test_a_graph_with_branches_is_noted(probe: Probe) -> None:
-    (run,) = DUMPS.glob("*-programs/conditional")
-    ran = probe("check", run)
+    ran = probe("check", PROGRAMS / "conditional")
     assert ran.status == 0
     assert "torch dumps only the IR of the last part" in ran.out
 

@@ -84,6 +84,7 @@ def test_a_graph_with_a_number_is_no_spec(probe: Probe, graph: Path) -> None:
     assert "no run in" in probe("rewrite", "gpt_block:1").err
 
 
+@pytest.mark.compiles
 def test_a_kernel_becomes_a_program_that_compiles(probe: Probe, graph: Path, tmp_path: Path) -> None:
     ran = probe("export-cpp", graph)
     assert ran.status == 0, ran.err
