@@ -46,13 +46,13 @@ the release lacks. The lines are those of dumps of `tests/fixtures/programs.py`,
 """
 
 
-def constraints_of_pip(python: Path) -> Iterator[tuple[str, Requirement]]:
+def constraints_of_pip() -> Iterator[tuple[str, Requirement]]:
     """Yield what pip's own configuration holds packages at, with the file that says so.
 
     `pip config list` prints `global.constraint='/etc/pip/constraints.txt'`; a variable (`:env:.constraint`)
     goes before files.
     """
-    command = [str(python), "-m", "pip", "config", "list"]
+    command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     places = re.findall(r"^(.*)\.constraint='(.*)'$", listed, re.MULTILINE)
     for _, paths in [place for place in places if place[0] == ":env:"] or places:
@@ -64,9 +64,9 @@ def constraints_of_pip(python: Path) -> Iterator[tuple[str, Requirement]]:
                     continue  # an option, a comment or an empty line
 
 
-def held_back(python: Path, torch: str) -> str | None:
+def held_back(torch: str) -> str | None:
     """Return what to say where pip's configuration admits no such torch, None where it does."""
-    for path, requirement in constraints_of_pip(python):
+    for path, requirement in constraints_of_pip():
         if requirement.name == "torch" and not requirement.specifier.contains(torch, prereleases=True):
             return (
                 f"error: pip may not install torch {torch} here: {path} says {requirement}, and pip's "
@@ -84,9 +84,9 @@ def environment(torch: str, folder: Path) -> Path:
     python, done = folder / "bin/python", folder / ".ok"
     if done.exists():
         return python
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    if (sentence := held_back(python, torch)) is not None:
+    if (sentence := held_back(torch)) is not None:
         raise SystemExit(sentence)
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     constraints = folder / "constraints.txt"
     constraints.write_text(
@@ -135,14 +135,13 @@ def read_programs(python: Path, folder: Path) -> str:
 
 
 def missing_places(python: Path) -> str:
-    """Return how many of the private functions that we wrap this torch lacks."""
-    program = (
-        "from inductor_probe.capture.torch_places import PLACES\n"
-        "missing = [str(place) for place in PLACES if place.find() is None]\n"
-        "print(len(missing), 'of', len(PLACES))"
-    )
-    ended = subprocess.run([str(python), "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    return ended.stdout.splitlines()[-1]
+    """Return what `probe doctor` says of the private parts of that torch."""
+    command = [str(python), "-m", "inductor_probe", "doctor", "--json"]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    doctor = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, env=variables)
+    diagnostics = json.loads(doctor.stdout)["health"]["diagnostics"]
+    (facts,) = (one["facts"] for one in diagnostics if one["about"] == "places")
+    return ", ".join(f"`{place}`" for place in facts["missing"]) or f"none of {facts['asked']}"
 
 
 def write_row(row: dict[str, str]) -> str:
