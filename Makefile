@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
-UNTIMED := tests/gpu/test_scenarios.py tests/gpu/test_variants.py
+TIMED := $(addprefix tests/gpu/test_,clock.py configs.py overheads.py perf.py profile.py)
 PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"
 
 .PHONY: demo test lint unit env check-tools clean screens notebooks fixtures test-gpu
@@ -79,7 +79,9 @@ fixtures: env
 	$(BIN)/python tests/fixtures/make_dumps.py
 
 # On a machine with a GPU, with the Python that has torch and triton: make test-gpu PYTHON=python3
-# Checks without times run side by side, those with times alone.
+# Tests that hold no time against another run side by side, as most of theirs is compiling; those that do run alone.
+# pytest-benchmark, where it is installed, would warn that xdist is in use, which is an error here.
+test-gpu: export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 test-gpu:
-	$(PYTHON) -m pytest $(UNTIMED) -n 8 -rfEs
-	$(PYTHON) -m pytest tests/gpu $(addprefix --ignore=,$(UNTIMED)) -rA -s
+	$(PYTHON) -m pytest -p no:benchmark tests/gpu $(addprefix --ignore=,$(TIMED)) -n 12 --dist worksteal -rfEs
+	$(PYTHON) -m pytest -p no:benchmark $(TIMED) -rA -s
