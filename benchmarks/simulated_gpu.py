@@ -1,6 +1,6 @@
 """Is what is generated for a simulated GPU what the real one gets? On a machine with a GPU.
 
-    python benchmarks/simulated_gpu.py [--target h200] [--jobs 6] [--only hflip,fusion] [SCRIPT ...]
+    python benchmarks/simulated_gpu.py [--target h200] [--jobs 6] [--on-gpu 2] [--only hflip,fusion] [SCRIPT ...]
 
 Dumps every case for `cuda` of all scenarios and of the proving ground, whole networks (`networks_on_gpu.py`,
 `--only networks`; of transformers, torchvision and torch_geometric, `networks_of_libraries.py`, `--only
@@ -193,15 +193,18 @@ def main() -> None:
     )
     parser.add_argument("script", nargs="*")
     parser.add_argument("--target", default="h200")
-    parser.add_argument("--jobs", type=int, default=6)
+    parser.add_argument("--jobs", type=int, default=6, help="simulated dumps at once")
+    parser.add_argument("--on-gpu", type=int, default=2, help="dumps on the GPU at once: torch times there")
     parser.add_argument("--folder", type=Path, default=Path("simulated_gpu"))
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     found = list(scripts(options.script, [name for name in options.only.split(",") if name]))
     targets = (None, options.target)
     dumps = [Dump(script, cases, target, words) for script, cases, words in found for target in targets]
-    with ThreadPoolExecutor(options.jobs) as pool:
-        results = dict(zip(dumps, pool.map(lambda dump: dump.run(options.folder), dumps), strict=True))
+    with ThreadPoolExecutor(options.on_gpu) as on_gpu, ThreadPoolExecutor(options.jobs) as off_gpu:
+        pools = {None: on_gpu, options.target: off_gpu}
+        running = {dump: pools[dump.target].submit(dump.run, options.folder) for dump in dumps}
+    results = {dump: future.result() for dump, future in running.items()}
     total = [0] * 5
     notes: list[str] = []
     print("| script | case | graphs | kernels | equal | wrappers equal | decisions equal |")

@@ -152,12 +152,14 @@ def _zeros(value: Any) -> Any:
 
 
 def _with_strides(value: Any, strides: Any) -> Any:
-    """Return a result with the strides that the compiled graph gives it, where those are numbers."""
+    """Return a result with the strides that the compiled graph gives it, where those are numbers.
+
+    Those of dimensions of one element, too: another graph takes the result, with its strides as they are.
+    """
     if strides is None or not hasattr(value, "element_size"):
         return value
     wanted = tuple(map(int, strides)) if all(str(step).isdecimal() for step in strides) else None
-    pairs = zip(wanted or (), value.stride(), value.shape, strict=False)
-    if wanted is None or all(step == have or size == 1 for step, have, size in pairs):
+    if wanted is None or wanted == value.stride():
         return value
     torch = sys.modules["torch"]
     new = torch.empty_strided(value.shape, wanted, dtype=value.dtype, device=value.device)
