@@ -40,8 +40,8 @@ def of_transformers(kind: str, head: str, dtype: torch.dtype = torch.float32, **
 
 
 def words(batch: int, length: int, count: int = 1000) -> torch.Tensor:
-    """Return numbers of words, or of nodes: the same on any device, as sizes of graphs follow from them."""
-    return torch.randint(0, count, (batch, length)).to(CUDA)
+    """Return numbers of words, or of nodes: always the same, as sizes of graphs follow from them."""
+    return torch.randint(0, count, (batch, length), generator=torch.Generator().manual_seed(0)).to(CUDA)
 
 
 LAYERS = {"num_hidden_layers": 2, "hidden_size": 512, "num_attention_heads": 8}

@@ -1,6 +1,6 @@
 """Is what is generated for a simulated GPU what the real one gets? On a machine with a GPU.
 
-    python benchmarks/simulated_gpu.py [--target h200] [--jobs 6] [--on-gpu 2] [--only hflip,fusion] [SCRIPT ...]
+    python benchmarks/simulated_gpu.py [--target h200] [--jobs 6] [--on-gpu 2] [--only hflip] [SCRIPT ...]
 
 Dumps every case for `cuda` of all scenarios and of the proving ground, whole networks (`networks_on_gpu.py`,
 `--only networks`; of transformers, torchvision and torch_geometric, `networks_of_libraries.py`, `--only

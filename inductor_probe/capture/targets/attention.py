@@ -20,8 +20,8 @@ _HOPPER = (9, 0)
 _LARGEST_HEAD = 256
 _HEAD_STEP = 8
 """Elements that the size of a head is a multiple of, for cuDNN; FlashAttention gets padded heads."""
-_BIAS_STEP = 16
-"""The same of a row of a bias, for the memory-efficient kernel."""
+_BIAS_STEP = 8
+"""The same of the strides of a bias, for the memory-efficient kernel."""
 _LOWEST_OF_CUDNN = -65504.0
 """What cuDNN adds to scores that a mask excludes, where the others add minus infinity."""
 
@@ -162,12 +162,18 @@ def _bias(mask: Any, dtype: Any, lowest: float) -> Any:
 
 
 def _expanded(bias: Any, query: Any, key: Any) -> Any:
-    """Return a bias with a row of aligned length for each query (`preprocess_mask`)."""
+    """Return a bias with a row for each query, whose strides are aligned (`preprocess_mask`).
+
+    Torch pads each that is not, by a whole step where the length is a multiple already.
+    """
     if bias is None:
         return None
+    *steps, last = bias.stride()
     length = bias.shape[-1]
-    aligned = _padded(bias, _BIAS_STEP)[..., :length] if length % _BIAS_STEP else bias
-    return aligned.expand(*query.shape[:2], query.shape[-2], key.shape[-2])
+    if last != 1 or any(step % _BIAS_STEP for step in steps):
+        missing = _BIAS_STEP - length % _BIAS_STEP
+        bias = sys.modules["torch"].nn.functional.pad(bias, (0, missing))[..., :length]
+    return bias.expand(*query.shape[:2], query.shape[-2], key.shape[-2])
 
 
 def _padded(tensor: Any, step: int) -> Any:

@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,8 @@ class Graphs:
             if results is None:
                 results = [_zeros(value) for value in shapes]
         strides = compiled.output_strides or [None] * len(results)
-        pairs = zip(results, [*strides, *[None] * (len(results) - len(strides))], strict=True)
-        return tuple(_with_strides(value, stride) for value, stride in pairs)
+        rows = zip_longest(results, strides, shapes)
+        return tuple(_with_strides(value, stride or _strides(fake)) for value, stride, fake in rows)
 
     def _run(self, module: Any, name: str, values: list[Any]) -> Any:
         if any(_OF_SCRIPT in str(node.target) for node in module.graph.nodes):
@@ -149,6 +150,11 @@ def _zeros(value: Any) -> Any:
     torch = sys.modules["torch"]
     new = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
     return new.zero_()
+
+
+def _strides(fake: Any) -> Any:
+    """Return the strides that a result has on a GPU, which may choose them otherwise than a CPU."""
+    return fake.stride() if hasattr(fake, "element_size") else None
 
 
 def _with_strides(value: Any, strides: Any) -> Any:
