@@ -83,5 +83,5 @@ fixtures: env
 # pytest-benchmark, where it is installed, would warn that xdist is in use, which is an error here.
 test-gpu: export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 test-gpu:
-	$(PYTHON) -m pytest -p no:benchmark tests/gpu $(addprefix --ignore=,$(TIMED)) -n 14 --dist worksteal -rfEs
+	$(PYTHON) -m pytest -p no:benchmark tests/gpu $(addprefix --ignore=,$(TIMED)) -n 12 --dist worksteal -rfEs
 	$(PYTHON) -m pytest -p no:benchmark $(TIMED) -rA -s

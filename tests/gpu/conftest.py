@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,3 +24,11 @@ def _no_trace_log() -> Iterator[None]:
     before, log.propagate = log.propagate, False
     yield
     log.propagate = before
+
+
+@pytest.fixture(autouse=True)
+def _memory_for_others() -> Iterator[None]:
+    """Give back what torch keeps of the GPU's memory: processes beside this one test on the same GPU."""
+    yield
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

@@ -93,13 +93,15 @@ class Graphs:
         if any(_OF_SCRIPT in str(node.target) for node in module.graph.nodes):
             self._note(name, "it launches a Triton kernel of the script, and none is compiled for such a GPU")
             return None
+        interpreter = _interpreter(module)
         try:
-            results = _interpreter(module).run(*values)
+            results = interpreter.run(*values)
         except Exception as error:  # the script goes on, with zeros
             missing = _NO_KERNEL.match(str(error))
             text = f"{type(error).__name__}: {str(error).splitlines()[0]}"
             self._note(name, f"{missing['operator']} has no kernel for the CPU" if missing else text)
             return None
+        interpreter.env.clear()  # autograd takes a gradient as it is where nobody else has it, or else a copy
         return results if isinstance(results, (list, tuple)) else [results]
 
     def _shapes(self, module: Any, values: list[Any]) -> tuple[list[Any], int]:

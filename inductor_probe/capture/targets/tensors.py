@@ -113,6 +113,8 @@ def _moved(tensor: Any, device: int) -> Any:
     ctypes.c_int32.from_address(address + _DEVICE_TYPE).value = device
     ctypes.c_int32.from_address(address + _DEVICE_ID).value = 0
     moved = torch._C._from_dlpack(capsule)
+    if moved.stride() != plain.stride():  # which DLPack makes 1 of a dimension with one element
+        _set(moved, moved.untyped_storage(), moved.storage_offset(), plain.shape, plain.stride())
     moved = torch._neg_view(moved) if is_negated else moved
     return moved.conj() if is_conjugated else moved
 
