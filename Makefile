@@ -9,7 +9,7 @@ DEMO := build/demo
 # The longest files come first (tests/conftest.py), which xdist would order by their numbers of tests.
 # One worker more than there are processors: tests that wait for a budget, a lock or a child use none.
 WORKERS := -n $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))) --dist loadfile --no-loadscope-reorder
-UNTIMED := tests/gpu/test_scenarios.py tests/gpu/test_variants.py
+TIMED := $(addprefix tests/gpu/test_,clock.py configs.py overheads.py perf.py profile.py)
 PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"
 
 .PHONY: demo test quick quick-unit lint unit env check-tools clean screens notebooks fixtures compat test-gpu
@@ -91,7 +91,9 @@ compat: env
 	$(BIN)/python benchmarks/releases.py $(or $(TORCH),$(error which release? make compat TORCH=2.14.1))
 
 # On a machine with a GPU, with the Python that has torch and triton: make test-gpu PYTHON=python3
-# Checks without times run side by side, those with times alone.
+# Tests that hold no time against another run side by side, as most of theirs is compiling; those that do run alone.
+# pytest-benchmark, where it is installed, would warn that xdist is in use, which is an error here.
+test-gpu: export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 test-gpu:
-	$(PYTHON) -m pytest $(UNTIMED) -n 8 -rfEs
-	$(PYTHON) -m pytest tests/gpu $(addprefix --ignore=,$(UNTIMED)) -rA -s
+	$(PYTHON) -m pytest -p no:benchmark tests/gpu $(addprefix --ignore=,$(TIMED)) -n 12 --dist worksteal -rfEs
+	$(PYTHON) -m pytest -p no:benchmark $(TIMED) -rA -s

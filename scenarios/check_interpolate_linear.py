@@ -18,6 +18,8 @@ from training import train, train_in_float64
 from inductor_probe.scenario import Case, Check, Scenario, combined
 
 MODES = {1: "linear", 3: "trilinear"}
+WEIGHTS = 1 << 26
+"""How many weights of an axis there are at once: 512 MiB in float64."""
 
 
 def linear(x: torch.Tensor, size: int, align_corners: bool) -> torch.Tensor:
@@ -27,13 +29,19 @@ def linear(x: torch.Tensor, size: int, align_corners: bool) -> torch.Tensor:
 
 
 def in_float64(x: torch.Tensor, size: int, align_corners: bool) -> torch.Tensor:
-    """Return the definition itself: dense weights of every input, in float64, axis by axis."""
+    """Return the definition itself: dense weights of every input, in float64, axis by axis.
+
+    Those of a long signal fill no memory: a part of the outputs is computed at a time.
+    """
     centres = corner_centres if align_corners else half_pixel_centres
     result = x.double()
     for axis in range(2, x.dim()):
-        n = x.shape[axis]
-        weights = dense_weights(centres(n, size), lambda distance: 1 - distance, 1, n).to(x.device)
-        result = (result.movedim(axis, -1) @ weights.T).movedim(-1, axis)
+        n, lines = x.shape[axis], result.movedim(axis, -1)
+        parts = [
+            lines @ dense_weights(part, lambda distance: 1 - distance, 1, n).to(x.device).T
+            for part in centres(n, size).split(max(1, WEIGHTS // n))
+        ]
+        result = torch.cat(parts, -1).movedim(-1, axis)
     return result
 
 

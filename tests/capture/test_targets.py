@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -99,23 +100,81 @@ print("large", large(torch.ones(1 << 27, device="cuda"))[:2].tolist())
 """
 
 
-@pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Run, str]:
-    """Return the run of the script above for a T4, and what it printed."""
+ON_HOPPER = """
+import torch
+
+
+def attended(query, mask):
+    return torch.nn.functional.scaled_dot_product_attention(query, query, query, attn_mask=mask)
+
+
+def masks(heads, length):
+    full = torch.ones(2, 1, length, length, dtype=torch.bool, device="cuda")
+    return {
+        "whole": full.tril(),
+        "expanded": full[..., :1].expand(full.shape),
+        "bias the other way round": torch.randn(length, length, heads, device="cuda").permute(2, 0, 1)[None],
+        "bias for all heads": torch.randn(length, length, device="cuda"),
+    }
+
+
+with torch.no_grad():
+    for dtype in (torch.float16, torch.float32):
+        query = torch.randn(2, 4, 24, 64, dtype=dtype, device="cuda")
+        for name, mask in masks(4, 24).items():
+            mask = mask if mask.dtype is torch.bool else mask.to(dtype)
+            torch._dynamo.reset()
+            torch.compile(attended, fullgraph=True, dynamic=False)(query, mask)
+            print("attended", name, dtype, flush=True)
+
+
+@torch.compile
+def convolved(images, weights):
+    return torch.nn.functional.conv2d(images, weights, stride=2)
+
+
+weights = torch.randn(16, 8, 1, 1, device="cuda", requires_grad=True)
+images = torch.randn(2, 8, 6, 6, device="cuda").contiguous(memory_format=torch.channels_last)
+convolved(images, weights).sum().backward()
+print("strides", weights.grad.stride())
+
+
+@torch.compile
+def rows(x):
+    return x.nonzero() + 1
+
+
+print("rows", rows(torch.eye(3, device="cuda")).tolist())
+"""
+
+
+def made_for(target: str, script: str, factory: pytest.TempPathFactory) -> tuple[ip.Run, str]:
+    """Return the run of a script for a GPU, and what it printed."""
 
     def dump(folder: Path) -> None:
-        script = folder / "script.py"
-        script.write_text(SCRIPT)
-        command = [sys.executable, "-m", "inductor_probe", "dump", str(script), "--target=t4"]
+        (folder / "script.py").write_text(script)
+        command = [sys.executable, "-m", "inductor_probe", "dump", "script.py", f"--target={target}"]
         done = subprocess.run(
             [*command, "--out", str(folder)], capture_output=True, text=True, check=False, cwd=folder
         )
         assert done.returncode == ExitCode.OK, done.stdout + done.stderr
         (folder / "printed").write_text(done.stdout)
 
-    folder = made_once(tmp_path_factory, "simulated", dump)
+    folder = made_once(factory, f"simulated-{target}", dump)
     run = ip.open_run(next((folder / "torch_compile_debug").glob("run_*")))
     return run, (folder / "printed").read_text()
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Run, str]:
+    """Return the run of the first script above for a T4, and what it printed."""
+    return made_for("t4", SCRIPT, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def on_hopper(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Run, str]:
+    """Return the run of the second one for an H100, and what it printed."""
+    return made_for("h100", ON_HOPPER, tmp_path_factory)
 
 
 @pytest.mark.compiles
@@ -230,6 +289,56 @@ def test_a_graph_of_a_dtype_that_the_gpu_lacks_is_said(tmp_path: Path) -> None:
         "torch refused to compile a graph for Tesla T4 (compute capability 7.5): BF16 is not supported"
         in " ".join(done.stdout.split())
     )
+
+
+def wrappers(run: ip.Run) -> list[str]:
+    return [(graph.path / "output_code.py").read_text() for graph in run.graphs]
+
+
+@pytest.mark.compiles
+def test_a_mask_that_is_expanded_or_lies_the_other_way_round_is_for_no_kernel_of_attention(
+    on_hopper: tuple[ip.Run, str],
+) -> None:
+    kernels = [
+        next(
+            (kind for kind in ("cudnn", "flash", "efficient") if f"product_{kind}_attention" in code), "math"
+        )
+        for code in wrappers(on_hopper[0])[:8]
+    ]
+    assert kernels == ["cudnn", "math", "math", "cudnn", "efficient", "math", "math", "efficient"]
+
+
+@pytest.mark.compiles
+def test_what_a_mask_excludes_gets_the_number_of_its_kernel(on_hopper: tuple[ip.Run, str]) -> None:
+    cudnn, formula = wrappers(on_hopper[0])[:2]
+    assert "-65504.0" in cudnn
+    assert '"-inf"' in formula
+    assert "-65504.0" not in formula
+    made_by = re.findall(r"Original ATen: \[(.*)\]", cudnn)[0].split(", ")
+    assert "aten.scalar_tensor" in made_by
+    assert "aten.full" not in made_by
+
+
+@pytest.mark.compiles
+def test_results_have_the_strides_of_the_compiled_graph_where_a_dimension_has_one_element(
+    on_hopper: tuple[ip.Run, str],
+) -> None:
+    (backward,) = [code for code in wrappers(on_hopper[0]) if "convolution_backward.default" in code]
+    assert "(16, 8, 1, 1), (8, 1, 8, 8)" in backward
+    assert "strides (8, 1, 8, 8)" in on_hopper[1]
+
+
+@pytest.mark.compiles
+def test_dynamo_compiles_nothing_of_operators_that_run_in_eager_after_a_graph_break(
+    on_hopper: tuple[ip.Run, str],
+) -> None:
+    run, printed = on_hopper
+    assert "rows [[1, 1], [2, 2], [3, 3]]" in printed
+    assert run.manifest is not None
+    assert {place.where.partition(":")[0].rpartition("/")[2] for place in run.manifest.graph_breaks} == {
+        "script.py"
+    }
+    assert len(run.graphs) == 8 + 2 + 1
 
 
 def test_virtual_functions_are_counted_as_the_table_has_them() -> None:

@@ -14,6 +14,7 @@ from inductor_probe.model.bench import BenchSettings
 
 pytestmark = [
     pytest.mark.compiles,
+    pytest.mark.takes(40),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 SCRIPT = """

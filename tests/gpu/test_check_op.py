@@ -13,6 +13,7 @@ import inductor_probe as ip
 
 pytestmark = [
     pytest.mark.compiles,
+    pytest.mark.takes(80),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 DECOMPOSITION = """

@@ -19,6 +19,7 @@ from tests.conftest import Ran
 
 pytestmark = [
     pytest.mark.compiles,
+    pytest.mark.takes(30),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 Probe = Callable[..., Ran]

@@ -22,7 +22,6 @@ from inductor_probe.store.samples import overhead_samples
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of inductor's own modules
 ]
 
 SCRIPT = """

@@ -16,7 +16,6 @@ from tests.gpu import scenario_on_gpu
 pytestmark = [
     pytest.mark.compiles,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of inductor's own modules
 ]
 SCENARIO = Path(scenario_on_gpu.__file__)
 COLUMNS = ("eager", "compiled", "kernel")

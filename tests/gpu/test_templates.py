@@ -20,6 +20,7 @@ from inductor_probe.report.pages.tunings import tuning_tables
 
 pytestmark = [
     pytest.mark.compiles,
+    pytest.mark.takes(30),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 

@@ -23,6 +23,7 @@ from tests.bench_file.checked import check
 
 pytestmark = [
     pytest.mark.compiles,
+    pytest.mark.takes(45),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 CASES = {

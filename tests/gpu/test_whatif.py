@@ -21,6 +21,7 @@ from inductor_probe.store.decisions import read_decisions
 
 pytestmark = [
     pytest.mark.compiles,
+    pytest.mark.takes(60),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 SCRIPT = """

@@ -20,8 +20,10 @@ _HOPPER = (9, 0)
 _LARGEST_HEAD = 256
 _HEAD_STEP = 8
 """Elements that the size of a head is a multiple of, for cuDNN; FlashAttention gets padded heads."""
-_BIAS_STEP = 16
-"""The same of a row of a bias, for the memory-efficient kernel."""
+_BIAS_STEP = 8
+"""The same of the strides of a bias, for the memory-efficient kernel."""
+_LOWEST_OF_CUDNN = -65504.0
+"""What cuDNN adds to scores that a mask excludes, where the others add minus infinity."""
 
 _kept: list[Any] = []
 
@@ -29,8 +31,9 @@ _kept: list[Any] = []
 def choose_attention(torch: Any, target: GpuTarget) -> None:
     """Choose the kernel for attention on the device as torch does on the target."""
     library = torch.library.Library("aten", "IMPL")
+    chosen = torch.compiler.disable(_attention(target.compute_capability))  # as in `tensors.register_kernels`
     for key in ("AutogradCUDA", "CUDA"):
-        library.m.impl("scaled_dot_product_attention", key, _attention(target.compute_capability), False)
+        library.m.impl("scaled_dot_product_attention", key, chosen, False)
     _kept.append(library)
 
 
@@ -50,11 +53,9 @@ def _attention(capability: tuple[int, int]) -> Callable[..., Any]:
         aten, tensors = torch.ops.aten, [query, key, value]
         kernel = "math"
         if _is_traced(tensors):  # the CPU, which computes otherwise, has none of the others
-            kernel = _kernel(capability, tensors, attn_mask, is_causal, enable_gqa)
-        needs_grad = torch.is_grad_enabled() and any(
-            tensor.requires_grad for tensor in (*tensors, attn_mask) if tensor is not None
-        )
-        mask = _bias(attn_mask, query.dtype)
+            kernel = _kernel(capability, tensors, attn_mask, dropout_p, is_causal, enable_gqa)
+        needs_grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        mask = _bias(attn_mask, query.dtype, _LOWEST_OF_CUDNN if kernel == "cudnn" else -math.inf)
         match kernel:
             case "cudnn":
                 return aten._scaled_dot_product_cudnn_attention(
@@ -87,20 +88,26 @@ def _is_traced(tensors: list[Any]) -> bool:
     return modes._len_torch_dispatch_stack() > 0 or any(type(tensor) not in plain for tensor in tensors)
 
 
-def _kernel(
-    capability: tuple[int, int], tensors: list[Any], mask: Any, is_causal: bool, enable_gqa: bool
+def _kernel(  # noqa: PLR0917 - what torch is asked
+    capability: tuple[int, int],
+    tensors: list[Any],
+    mask: Any,
+    dropout: float,
+    is_causal: bool,
+    enable_gqa: bool,
 ) -> str:
     """`select_sdp_backend` for four-dimensional tensors."""
     torch = sys.modules["torch"]
     cuda = torch.backends.cuda
     query, key = tensors[:2]
     heads = [tensor.shape[-1] for tensor in tensors]
-    if any(tensor.dim() != 4 or tensor.stride(-1) != 1 for tensor in tensors):
+    if not _is_for_a_kernel(tensors, mask, enable_gqa):
         return "math"
     is_short = query.dtype in (torch.float16, torch.bfloat16)
     fits = max(heads) <= _LARGEST_HEAD
     aligned = all(head % _HEAD_STEP == 0 for head in heads)
-    if capability == _HOPPER and is_short and aligned and fits and cuda.cudnn_sdp_enabled():
+    for_cudnn = is_short and aligned and fits and _is_for_cudnn(query, key, mask, dropout)
+    if capability == _HOPPER and for_cudnn and cuda.cudnn_sdp_enabled():
         return "cudnn"
     is_square = not is_causal or query.shape[-2] == key.shape[-2]
     same = heads[0] == heads[1] == heads[2]  # of symbolic sizes, too
@@ -114,21 +121,59 @@ def _kernel(
     return "efficient" if is_efficient else "math"
 
 
-def _bias(mask: Any, dtype: Any) -> Any:
+def _is_for_a_kernel(tensors: list[Any], mask: Any, enable_gqa: bool) -> bool:
+    """Return whether tensors have what all kernels ask for (`sdp_utils_cpp.h`, its `dense_constraints`).
+
+    A mask that is expanded along the keys, or lies the other way round, is for the formula alone.
+    """
+    query, key, value = tensors
+    if any(tensor.dim() != 4 or tensor.stride(-1) != 1 for tensor in tensors):
+        return False
+    if query.shape[-2] == 0 or key.shape[-2] == 0 or not query.shape[0] == key.shape[0] == value.shape[0]:
+        return False
+    heads, of_keys = query.shape[1], key.shape[1]
+    is_grouped = enable_gqa and heads % of_keys == 0
+    if of_keys != value.shape[1] or (heads != of_keys and not is_grouped):
+        return False
+    return mask is None or bool(mask.stride(-1) == 1)
+
+
+def _is_for_cudnn(query: Any, key: Any, mask: Any, dropout: float) -> bool:
+    """Return whether attention has what cuDNN asks for beside dtypes and the size of heads."""
+    torch = sys.modules["torch"]
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    if deterministic and not torch.is_deterministic_algorithms_warn_only_enabled():
+        return False
+    if key.shape[-2] == 1 or (dropout and query.shape[-2] == 1):
+        return False
+    if mask is None:
+        return True
+    wanted = (*query.shape[:-1], key.shape[-2])[-mask.dim() :]
+    sizes = zip(mask.shape, wanted, strict=False)
+    return mask.dim() in (2, 4) and not mask.requires_grad and all(size in (1, want) for size, want in sizes)
+
+
+def _bias(mask: Any, dtype: Any, lowest: float) -> Any:
     """Return a mask as what is added to the scores (`convert_boolean_attn_mask`)."""
     torch = sys.modules["torch"]
     if mask is None or mask.dtype is not torch.bool:
         return mask
-    return torch.where(mask, 0.0, torch.full((), -math.inf, dtype=dtype, device=mask.device))
+    return torch.where(mask, 0.0, torch.scalar_tensor(lowest, dtype=dtype, device=mask.device))
 
 
 def _expanded(bias: Any, query: Any, key: Any) -> Any:
-    """Return a bias with a row of aligned length for each query (`preprocess_mask`)."""
+    """Return a bias with a row for each query, whose strides are aligned (`preprocess_mask`).
+
+    Torch pads each that is not, by a whole step where the length is a multiple already.
+    """
     if bias is None:
         return None
+    *steps, last = bias.stride()
     length = bias.shape[-1]
-    aligned = _padded(bias, _BIAS_STEP)[..., :length] if length % _BIAS_STEP else bias
-    return aligned.expand(*query.shape[:2], query.shape[-2], key.shape[-2])
+    if last != 1 or any(step % _BIAS_STEP for step in steps):
+        missing = _BIAS_STEP - length % _BIAS_STEP
+        bias = sys.modules["torch"].nn.functional.pad(bias, (0, missing))[..., :length]
+    return bias.expand(*query.shape[:2], query.shape[-2], key.shape[-2])
 
 
 def _padded(tensor: Any, step: int) -> Any:

@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -85,20 +86,22 @@ class Graphs:
             if results is None:
                 results = [_zeros(value) for value in shapes]
         strides = compiled.output_strides or [None] * len(results)
-        pairs = zip(results, [*strides, *[None] * (len(results) - len(strides))], strict=True)
-        return tuple(_with_strides(value, stride) for value, stride in pairs)
+        rows = zip_longest(results, strides, shapes)
+        return tuple(_with_strides(value, stride or _strides(fake)) for value, stride, fake in rows)
 
     def _run(self, module: Any, name: str, values: list[Any]) -> Any:
         if any(_OF_SCRIPT in str(node.target) for node in module.graph.nodes):
             self._note(name, "it launches a Triton kernel of the script, and none is compiled for such a GPU")
             return None
+        interpreter = _interpreter(module)
         try:
-            results = _interpreter(module).run(*values)
+            results = interpreter.run(*values)
         except Exception as error:  # the script goes on, with zeros
             missing = _NO_KERNEL.match(str(error))
             text = f"{type(error).__name__}: {str(error).splitlines()[0]}"
             self._note(name, f"{missing['operator']} has no kernel for the CPU" if missing else text)
             return None
+        interpreter.env.clear()  # autograd takes a gradient as it is where nobody else has it, or else a copy
         return results if isinstance(results, (list, tuple)) else [results]
 
     def _shapes(self, module: Any, values: list[Any]) -> tuple[list[Any], int]:
@@ -151,13 +154,20 @@ def _zeros(value: Any) -> Any:
     return new.zero_()
 
 
+def _strides(fake: Any) -> Any:
+    """Return the strides that a result has on a GPU, which may choose them otherwise than a CPU."""
+    return fake.stride() if hasattr(fake, "element_size") else None
+
+
 def _with_strides(value: Any, strides: Any) -> Any:
-    """Return a result with the strides that the compiled graph gives it, where those are numbers."""
+    """Return a result with the strides that the compiled graph gives it, where those are numbers.
+
+    Those of dimensions of one element, too: another graph takes the result, with its strides as they are.
+    """
     if strides is None or not hasattr(value, "element_size"):
         return value
     wanted = tuple(map(int, strides)) if all(str(step).isdecimal() for step in strides) else None
-    pairs = zip(wanted or (), value.stride(), value.shape, strict=False)
-    if wanted is None or all(step == have or size == 1 for step, have, size in pairs):
+    if wanted is None or wanted == value.stride():
         return value
     torch = sys.modules["torch"]
     new = torch.empty_strided(value.shape, wanted, dtype=value.dtype, device=value.device)

@@ -30,6 +30,7 @@ _kept: list[Any] = []
 def register_kernels(torch: Any) -> None:
     """Register a kernel for CUDA of every operator that has one for the CPU or for CUDA.
 
+    Dynamo leaves them alone: where it has left a graph, it would compile what the program calls in eager.
     torch has one registration for all operators of a device (`Library.fallback`), which does not work where
     a dispatch mode is active (python_op_registration_trampoline_impl).
     """
@@ -58,7 +59,8 @@ def register_kernels(torch: Any) -> None:
                 continue
             if space not in libraries:
                 libraries[space] = torch.library.Library(space, "IMPL")
-            libraries[space].m.impl(operator, "CUDA", own.get(name) or _kernel(name), False)
+            kernel = torch.compiler.disable(own.get(name) or _kernel(name))
+            libraries[space].m.impl(operator, "CUDA", kernel, False)
     _kept.extend(libraries.values())
 
 
@@ -111,6 +113,8 @@ def _moved(tensor: Any, device: int) -> Any:
     ctypes.c_int32.from_address(address + _DEVICE_TYPE).value = device
     ctypes.c_int32.from_address(address + _DEVICE_ID).value = 0
     moved = torch._C._from_dlpack(capsule)
+    if moved.stride() != plain.stride():  # which DLPack makes 1 of a dimension with one element
+        _set(moved, moved.untyped_storage(), moved.storage_offset(), plain.shape, plain.stride())
     moved = torch._neg_view(moved) if is_negated else moved
     return moved.conj() if is_conjugated else moved
 
