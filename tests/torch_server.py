@@ -24,6 +24,7 @@ import json
 import logging
 import os
 import random
+import re
 import resource
 import runpy
 import selectors
@@ -49,6 +50,9 @@ _LATER = {
     "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "PYTHONPATH", "PATH",
     "COLUMNS", "LINES", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "XDG_STATE_HOME", "XDG_CACHE_HOME",
     "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "TESTS_TORCH_SERVER",
+    # Those of a notebook's kernel, which torch reads none of.
+    "JUPYTER_PATH", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "JPY_PARENT_PID", "MPLBACKEND",
+    "PYDEVD_USE_FRAME_EVAL", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "PAGER", "GIT_PAGER",
 }  # fmt: skip
 """Variables that act when they are asked for; any other may have been read as torch was imported."""
 _OF_RAY = "RAY_"
@@ -389,12 +393,17 @@ def is_as_here(request: Mapping[str, Any], expected: Mapping[str, str]) -> bool:
     return bool(
         request["executable"] == sys.executable
         and request["flags"] == list(sys.flags)
-        and (request["leads_session"] or request["session"] == os.getsid(0))
+        and (can_lead_session(request) or request["session"] == os.getsid(0))
         and request["namespaces"] == [str(Path(f"/proc/self/ns/{name}").readlink()) for name in _NAMESPACES]
         and request["cores"] == sorted(os.sched_getaffinity(0))
         and request["limits"] == [list(resource.getrlimit(limit)) for limit in _LIMITS]
         and at_import(request["environment"]) == at_import(expected)
     )
+
+
+def can_lead_session(request: Mapping[str, Any]) -> bool:
+    """Tell whether a fork may have a session of its own: one of a kernel's has no terminal to lose."""
+    return bool(request["leads_session"]) or "JPY_PARENT_PID" in request["environment"]
 
 
 def at_import(environment: Mapping[str, str]) -> dict[str, str]:
@@ -408,7 +417,7 @@ def at_import(environment: Mapping[str, str]) -> dict[str, str]:
 
 def become(request: Mapping[str, Any], files: Sequence[int]) -> list[str]:
     """Give this fork what the process has that it stands for; return its command line."""
-    if request["leads_session"]:
+    if can_lead_session(request):
         os.setsid()
     else:
         os.setpgid(0, request["group"])
@@ -486,7 +495,7 @@ def script_may_fork(command: Sequence[str], options: Mapping[str, Any]) -> bool:
         at_import(options["env"]) == at_import(expected)
         and options["env"].get("PYTHONPATH") == os.environ.get("PYTHONPATH")
         and "import torch" in text
-        and not any(word in text for word in ("environ", "sys.modules", "sys.argv[0]", "subprocess", "fork"))
+        and not re.search(r"\benviron\b|sys\.modules|sys\.argv\[0\]|subprocess|fork", text)
     )
 
 
