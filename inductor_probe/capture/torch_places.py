@@ -285,6 +285,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._utils_internal", "max_clock_rate", "the clock of a GPU", (TARGET,)),
     TorchPlace(_COMPILE, "AsyncCompile.triton", "the compile of a Triton kernel", (TARGET, DECISION)),
     TorchPlace(_COMPILE, "AsyncCompile.multi_kernel", "a kernel of several to choose from", (TARGET,)),
+    TorchPlace(_COMPILE, "AsyncCompile.use_process_pool", "whether compile workers are there", (TARGET,)),
     TorchPlace(_TIMING, "TritonBenchmarker.benchmark_gpu", "the time of a candidate", (TARGET,)),
     TorchPlace(_TIMING, "InductorBenchmarker.benchmark_gpu", "the same", (TARGET,)),
     TorchPlace(_SCHEDULER, "Scheduler.compile_kernel", "kernels to time before a fusion", (TARGET,)),

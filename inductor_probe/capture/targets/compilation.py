@@ -49,7 +49,8 @@ def leave_kernels(async_compile: Any) -> None:
     """Compile no Triton kernel: the device that would launch it is not there.
 
     A kernel is loaded as its source, which makes the configs that torch would compile: where torch has a
-    function for that.
+    function for that. Torch's compile workers, which `compile_fx` wakes where an input is on a GPU, would import
+    torch and have nothing to do.
     """
     load = getattr(async_compile, "_load_triton_kernel_from_source", lambda *_: None)
 
@@ -61,6 +62,7 @@ def leave_kernels(async_compile: Any) -> None:
 
     wrap(async_compile, "AsyncCompile.triton", around_triton)
     wrap(async_compile, "AsyncCompile.multi_kernel", around_multi)
+    wrap(async_compile, "AsyncCompile.use_process_pool", lambda _: lambda cls: False)
 
 
 def tie_times(benchmarking: Any) -> None:
