@@ -245,7 +245,8 @@ _REASONS: Mapping[ProofCode, str] = {
         "torch tries each node with a limited number of others that use its buffer."
     ),
     "library-call": "{node} is a library call: there is no generated loop to fuse with.",
-    "no-kernel-node": "{node} needs no kernel (a concatenation or a view): there is no loop to fuse with.",
+    "no-kernel-node": "{node} needs no kernel (a concatenation, a view, or a place in the order): "
+    "there is no loop to fuse with.",
     "fused-nodes-share": "Alone they use no common buffer; the fused nodes that hold them do.",
     "nodes-between": "{between} must run between them: {path}.",
     "loops-do-not-fit": "{loops}.",
