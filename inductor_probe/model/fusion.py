@@ -33,6 +33,7 @@ NumberName: TypeAlias = Literal[
     "first_numel", "second_numel", "first_rnumel", "second_rnumel", "prologue_numel", "prologue_rnumel",
     "first_tiling", "second_tiling", "fused_tiling",
     "node", "second", "second_size", "template", "template_size", "cause", "operation",
+    "buffer", "buffer_size", "peak_delta_bytes",
 ]  # fmt: skip
 """What torch puts into its reasons: of the first and the second node numels, reduction numels, ..."""
 

@@ -44,6 +44,8 @@ REASONS: Mapping[str, Reason] = {
     "intermediate nodes between node1 & node2": Reason("intermediate-node"),
     "will create cycle": Reason("cycle"),
     "device mismatch (%s vs %s)": Reason("devices-differ", ("first_device", "second_device")),
+    # Logged without `WhyNoFuse`, by `Scheduler._can_fuse_peak_memory_check`.
+    "estimated peak delta %s bytes": Reason(numbers=("peak_delta_bytes",)),
     "(benchmark) cause %sx slowdown": Reason("slower-when-timed", ("slowdown",)),
     # Of the first the recorder says which of the codes of epilogues it is.
     "template epilogue not satisfied": Reason("epilogue-fusion-off"),
@@ -77,5 +79,7 @@ REASONS: Mapping[str, Reason] = {
     "Cannot fuse epilogue node %s into %s, likely due to unsupported operation: %s": Reason(
         numbers=("node", "template", "operation")
     ),
+    "external read %s with size %s is a non-contiguous compatible reshape of template size %s, which CUTLASS "
+    "EVT cannot align to the accumulator shape": Reason(numbers=("buffer", "buffer_size", "template_size")),
 }
 """Forms that have operands, or a code of their own; every other is `other`."""

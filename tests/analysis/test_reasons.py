@@ -24,7 +24,7 @@ from inductor_probe.model.fx import Runnable
 from inductor_probe.model.setting import Setting
 from inductor_probe.report.words.fusion import MEANINGS, meaning, number_lines, setting_text
 
-# Every form that some torch from 2.2 to 2.13 logs, with something in the place of each `%s`.
+# Every form that some torch from 2.2 to 2.15 logs, with something in the place of each `%s`.
 CATALOGUE = """
 intermediate nodes between node1 & node2
 no shared data
@@ -96,6 +96,24 @@ op3 is a reduction which is not yet supported by EVT
 buf3's size: [8, 4] differs from buf2's size: [4]
 Cannot fuse epilogue node op3 into buf2. Reason: no float8
 Cannot fuse epilogue node op3 into buf2, likely due to unsupported operation: erf
+external read buf3 with size [4, 8, 2] is a non-contiguous compatible reshape of template size [8, 8], which \
+CUTLASS EVT cannot align to the accumulator shape
+template fusion does not preserve strict sum ordering
+template fusion does not preserve strict reduction ordering
+reduction fusion does not preserve strict sum ordering
+reduction fusion does not preserve strict reduction ordering
+incompatible reduction contracts
+epilogue is not a unary read of the output buffer
+epilogue's read and write indices differ
+a consumer depends on another producer sub-node
+nested reduction append planning failed
+nested reduction append producer placement mismatch
+sub-parent epilogue planning failed
+consumer is not wholly in the sub-parent epilogue
+invalid sub-parent epilogue fusion
+staged fusion dependency proof failed
+staged reduction plan would be lost
+estimated peak delta 1048576 bytes
 """.strip().splitlines()
 
 

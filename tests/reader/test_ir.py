@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inductor_probe.analysis.completeness.ir import field_defects
+from inductor_probe.analysis.nodes import node_kind
 from inductor_probe.errors import UnreadableError
 from inductor_probe.files import read_text
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dep, MemoryDep, NodeUser, Op, Ref, StarDep, WeakDep
 from inductor_probe.reader import blocks, ir, values
 from inductor_probe.reader.ir import parse_ir
-from tests.conftest import all_graph_dirs
+from tests.conftest import DUMPS, all_graph_dirs
 
 Read = Callable[..., CompiledGraph]
 
@@ -62,6 +64,90 @@ def test_foreach_nodes_nest_fused_nodes(read: Read) -> None:
     foreach = [node for node in nodes if node.kind == "ForeachKernelSchedulerNode"]
     assert foreach
     assert any(child.children for node in foreach for child in node.children)
+
+
+@pytest.mark.parametrize("kind", ["FusedStagedReduction", "FusedNestedReductions"])
+def test_children_of_staged_reductions_are_found(kind: str) -> None:
+    # They inherit FusedSchedulerNode.debug_str, which prints the name of the class (torch 2.15; 2.13).
+    (folder,) = (DUMPS / "torch-2.13.0-cpu-programs" / "training").glob("run_*/*/*_forward_*")
+    before, after = ((folder / f"ir_{part}_fusion.txt").read_text() for part in ("pre", "post"))
+    text = after.replace(": FusedSchedulerNode(", f": {kind}(")
+    file = parse_ir(text, Path("ir_post_fusion.txt"))
+    assert file.problems == ()
+    staged = [node for node in file.nodes if node.kind == kind]
+    assert staged
+    for node in staged:
+        assert node.name == "_".join(leaf.name for leaf in node.leaves())
+    read = {leaf.name for node in file.nodes for leaf in node.leaves()}
+    assert read <= {node.name for node in parse_ir(before, Path("ir_pre_fusion.txt")).nodes}
+    assert not list(field_defects(text))
+
+
+# Printed by torch 2.15: BaseSchedulerNode.debug_str of a NopKernelSchedulerNode, whose IR node is made by
+# the lowering of control_deps for what it passes through, and of an ExternKernelSchedulerNode: `x.data = y`.
+ORDER = """\
+op3: NopKernelSchedulerNode(OrderingBarrier)
+op3.writes = [StarDep(name='buf3', mode=None)]
+op3.unmet_dependencies =\x20
+    [   StarDep(name='buf1', mode=None),
+        WeakDep(name='buf1', mutating_buf='buf3', is_fake=True),
+        WeakDep(name='buf1', mutating_buf='op3', is_fake=True)]
+op3.met_dependencies = []
+op3.min_input_distance = 2
+op3.max_input_distance = 2
+op3.outputs = [
+    buf3: OrderingBarrier
+    buf3.layout = NoneLayout(device=device(type='cpu'), size=[0], stride=[0])
+    buf3.mutations = ['buf1']
+    buf3.users = [NodeUser(node=SchedulerNode(name='op4'), can_inplace=True, is_weak=False)]
+]
+
+
+"""
+COPY = """\
+op2: ExternKernelSchedulerNode(ShallowCopyDataKernel)
+op2.writes =\x20
+    [   StarDep(name='buf2', mode=None),
+        StarDep(name='buf3', mode=None),
+        StarDep(name='buf4', mode=None)]
+op2.unmet_dependencies = [StarDep(name='buf1', mode=None)]
+op2.met_dependencies = [StarDep(name='arg1_1', mode=None)]
+op2.min_input_distance = 1
+op2.max_input_distance = 1
+op2.outputs = [
+    buf2: ShallowCopyDataKernel
+    buf2.layout = FixedLayout('cpu', torch.float32, size=[8, 16], stride=[16, 1])
+    buf2.aliases = ['arg1_1', 'buf1']
+    buf2.users = [NodeUser(node=ExternKernelSchedulerNode(name='op2'), can_inplace=False, is_weak=False)]
+    buf3: MutationOutput
+    buf3.layout = NoneLayout(device=device(type='cpu'), size=[0], stride=[0])
+    buf3.mutations = ['arg1_1']
+    buf3.users = [NodeUser(node=OUTPUT, can_inplace=False, is_weak=False)]
+    buf4: MutationOutput
+    buf4.layout = NoneLayout(device=device(type='cpu'), size=[0], stride=[0])
+    buf4.mutations = ['buf1']
+    buf4.users = []
+]
+op2.node.kernel = torch.ops.aten.shallow_copy_data_
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "mutations"),
+    [(ORDER, "nop", {"buf3": ("buf1",)}), (COPY, "extern", {"buf3": ("arg1_1",), "buf4": ("buf1",)})],
+)
+def test_nodes_of_order_and_of_storage_are_read_whole(
+    text: str, kind: str, mutations: dict[str, tuple[str, ...]]
+) -> None:
+    file = parse_ir(text, Path("f"))
+    assert file.problems == ()
+    (node,) = file.nodes
+    assert (node.fields, node_kind(node)) == ((), kind)
+    assert {buffer.name: buffer.mutations for buffer in node.outputs if buffer.mutations} == mutations
+    assert [dep.name for dep in node.writes] == [buffer.name for buffer in node.outputs]
+    assert not list(field_defects(text))
 
 
 def test_one_node_is_read_whole() -> None:

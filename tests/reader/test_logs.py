@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from inductor_probe.analysis.fusion.log import round_attempts
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.logs import CompilerLogs
 from inductor_probe.reader.debug_dir import read_run
@@ -111,10 +112,12 @@ def test_logs_that_nothing_is_concluded_from_have_known_forms(tmp_path: Path) ->
     logs = read_text_as_log(
         tmp_path,
         f"{schedule}Schedule:\n{schedule} [SchedulerNode(name='op0')]\n"
+        # SIMDScheduling._codegen_reduction_with_sub_parent_epilogue
+        f"{schedule}Sub-parent epilogue:\n{schedule} [SchedulerNode(name='op1')]\n"
         f"{tiling}Normalized Fused reads: FusedNormalizedReadsWrites(index_vars=[n0],\n{tiling}reads={{}})\n"
         f"{schedule.replace('682', '683')}Skedule:\n",
     )
-    assert (logs.files[0].lines, logs.files[0].unread) == (5, 1)
+    assert (logs.files[0].lines, logs.files[0].unread) == (7, 1)
     assert "not understood: [schedule] Skedule:" in str(logs.problems[0])
 
 
@@ -151,6 +154,75 @@ def test_a_timed_fusion(tmp_path: Path) -> None:
     assert [(row.first, row.second, row.faster, row.factor) for row in timed] == [
         (("buf0",), ("buf1",), False, 1.234), (("buf0",), ("buf1",), True, 2.5), ((), (), True, 1.5)
     ]  # fmt: skip
+
+
+# Scheduler.speedup_by_fusion.log_fusion; Scheduler._fusion_memory_update;
+# CUDACombinedScheduling._benchmark_nvgemm_module, twice
+NOTES = """\
+can fuse (assumed): fusing OrderedSet(['buf0']) with OrderedSet(['buf1', 'buf2']) (benchmarking skipped)
+fusion memory simulation ended with 3145728 live bytes; expected 3149824
+NVGEMM fused kernel compilation failed for /tmp/torchinductor_me/ab/cab.py: RuntimeError: no kernel
+NVGEMM fused kernel benchmark failed for /tmp/torchinductor_me/ab/cab.py: RuntimeError: CUDA error
+""".splitlines()
+
+
+@pytest.mark.parametrize("note", NOTES)
+def test_what_torch_says_beside_fusions_is_a_note_of_the_round(tmp_path: Path, note: str) -> None:
+    logs = read_text_as_log(tmp_path, f"{GLOG}fusing op0 with op1\n{GLOG}{note}\n{GLOG}fusing op2 with op3\n")
+    assert not logs.problems
+    (part,) = logs.fusions[0].rounds
+    assert part.notes == (note,)
+    assert [attempt.second for attempt in part.attempts] == ["op1", "op3"]
+    assert not part.benchmarks  # nothing was timed
+
+
+def test_a_pair_that_would_raise_peak_memory_is_refused_for_that(tmp_path: Path) -> None:
+    # Scheduler._can_fuse_peak_memory_check
+    line = "memory-timeline fusion rejected op0_op1 with op4: estimated peak delta 1048576 bytes"
+    logs = read_text_as_log(tmp_path, f"{GLOG}found 1 possible fusions\n{GLOG}{line}\n")
+    assert not logs.problems
+    (row,) = logs.fusions[0].rounds
+    (attempt,) = round_attempts(row, {})
+    assert (attempt.first, attempt.second, attempt.what) == ("op0_op1", "op4", "refused")
+    assert attempt.refusal is not None
+    assert attempt.refusal.numbers == (("peak_delta_bytes", "1048576"),)
+    assert attempt.applying
+
+
+def test_loops_that_were_not_reindexed_are_a_note(tmp_path: Path) -> None:
+    # Scheduler._reindexing_regresses_memory_coalescing; MemoryCoalescing is a dataclass of tiling_utils.py
+    coalescing = "MemoryCoalescing(coalesced=4096, uncoalesced=64)"
+    line = (
+        f"rejecting reindex of op0 and op1: unfused memory ({coalescing}, {coalescing}) (cost=8448), "
+        f"fused memory {coalescing} (cost=12544)"
+    )
+    logs = read_text_as_log(tmp_path, f"{GLOG.replace('fusion', 'loop_ordering')}{line}\n")
+    assert not logs.problems
+    assert logs.fusions[0].rounds[0].notes == (line,)
+    assert not logs.fusions[0].rounds[0].attempts
+
+
+def test_a_traceback_with_empty_lines_belongs_to_its_note(tmp_path: Path) -> None:
+    # Scheduler.speedup_by_combo_kernel, with exc_info: the prefix is on every line
+    note = """\
+ComboKernel benchmark: 1-th subkernel failed in the pool
+Traceback (most recent call last):
+  File "/venv/torch/_inductor/scheduler.py", line 12849, in speedup_by_combo_kernel
+    future.result()
+RuntimeError: out of resources
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+RuntimeError: no result"""
+    lines = "".join(f"{GLOG}{line}\n" for line in note.split("\n"))
+    logs = read_text_as_log(tmp_path, f"{lines}{GLOG}fusing op0 with op1\n")
+    assert not logs.problems
+    (part,) = logs.fusions[0].rounds
+    assert part.notes == (note,)
+    assert len(part.attempts) == 1
+    other = f"{GLOG}fusing op0 with op1\n{GLOG}\n{GLOG}a line of no form\n"
+    assert read_text_as_log(tmp_path, other).files[0].unread == 2
 
 
 def test_a_line_of_an_unknown_form_is_a_problem_with_its_place(tmp_path: Path) -> None:

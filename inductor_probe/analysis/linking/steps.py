@@ -138,7 +138,10 @@ def _step(order: int, place: Launch | ExternCall, kernels: dict[str, Kernel]) ->
 
 
 def is_nop(leaf: SchedulerNode) -> bool:
-    """Whether nothing runs for `leaf`: a concatenation whose pieces others write, or an empty tensor."""
+    """Whether nothing runs for `leaf`.
+
+    A concatenation whose pieces others write, an empty tensor, or an `OrderingBarrier`: a place in the order.
+    """
     return leaf.kind == "NopKernelSchedulerNode"
 
 

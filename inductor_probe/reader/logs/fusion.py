@@ -48,21 +48,32 @@ _CANDIDATES = "fuse_nodes_once, candidates:"  # torch 2.5 and later
 _FOUND = re.compile(r"found (\d{1,9}) possible fusions:?")
 # Below "found", torch 2.2 lists the pairs: `(SchedulerNode(name='buf0'), SchedulerNode(name='buf1'))`.
 _PAIR = re.compile(r"\((\w+\((?:name|nodes)=[^()]*\)), (\w+\((?:name|nodes)=[^()]*\))\)")
-_REFUSED = re.compile(r"cannot fuse (\S+) with (\S+): ")
+# Scheduler._can_fuse_peak_memory_check says the second (torch 2.15).
+_REFUSED = re.compile(r"(?:cannot fuse|memory-timeline fusion rejected) (\S+) with (\S+): ")
 _FUSED = re.compile(r"fusing (\S+) with (\S+)")  # torch 2.3 and later
 # Scheduler.speedup_by_fusion; without buffers: Scheduler.speedup_by_combo_kernel.
 _BENCHMARK = re.compile(
     r"(?:cannot|can) fuse \(benchmark\): fusing (?:(.*?) with (.*?) cause|causes) ?(\S+)x (speedup|slowdown)"
 )
-# Scheduler.speedup_by_fusion, speedup_by_combo_kernel and shared_data_after_inverting_indexing.
-_NOTES = ("Exception in compiling ", "ComboKernel", "Shared memory after inversion: ")
+_NOTES = (
+    "Exception in compiling ",  # Scheduler.speedup_by_fusion
+    "can fuse (assumed): ",  # the same, of a pair that is fused without timing it (torch 2.14)
+    "ComboKernel",  # Scheduler.speedup_by_combo_kernel
+    "Shared memory after inversion: ",  # Scheduler.shared_data_after_inverting_indexing
+    "fusion memory simulation ended with ",  # Scheduler._fusion_memory_update (torch 2.15)
+    "NVGEMM fused kernel ",  # CUDACombinedScheduling._benchmark_nvgemm_module (torch 2.15)
+)
 _NAME = re.compile(r"\w+\((?:name='|nodes=)([^'()]*)")
 _QUOTED = re.compile(r"'([^']*)'")
 
 # Torch 2.5 says `has shared data` or `has no shared data`, later ones the bytes.
 _SHARED = re.compile(r"(\S+) and (\S+) has (?:(no) |(\d{1,9}) )?shared data")
-# SchedulerNode.reorder_loops_by_dep_pair, and that of FusedSchedulerNode.
-_ORDERS = ("Reorder loops for ", "Don't reorder", "Dont reorder", "Can not reorder fused node")
+_ORDERS = (
+    # SchedulerNode.reorder_loops_by_dep_pair, and that of FusedSchedulerNode
+    "Reorder loops for ", "Don't reorder", "Dont reorder", "Can not reorder fused node",
+    # Scheduler._reindexing_regresses_memory_coalescing (torch 2.14): the pair may still be fused as it is
+    "rejecting reindex of ",
+)  # fmt: skip
 
 # BaseSchedulerNode.debug_str_short (torch 2.5 and later), of a fused node FusedSchedulerNode.debug_str_short:
 # FusedSchedulerNode(nodes=op0_op1), snodes: ["SchedulerNode(name='op0'), Pointwise(...)", "..."]
@@ -112,11 +123,12 @@ class FusionReader:
         self.logs: list[FusionLog] = []
         self._logged: Logged | None = None
         self._rounds: list[_Round] = []
-        self._begun = self._ended = False
+        self._begun = self._ended = self._in_note = False
         self._names: dict[str, str] = {}
 
     def fusion(self, text: str, logged: Logged) -> bool:
         """Take a message of the fusion log; False when its form is not known."""
+        in_note, self._in_note = self._in_note, False
         if match := _REFUSED.match(text):
             self._attempt(match, "refused", logged, self._shared_text(text[match.end() :].rstrip()))
         elif match := _FUSED.match(text):
@@ -139,10 +151,9 @@ class FusionReader:
             self._ended = True
         elif match := _BENCHMARK.fullmatch(text):
             self._benchmark(match, logged)
-        elif text.startswith(_NOTES):
-            self._round(logged).notes.append(text)
         else:
-            return not text.strip()
+            self._in_note = self._note(text, logged, in_note)
+            return self._in_note or not text.strip()
         return True
 
     def loop_ordering(self, text: str, logged: Logged) -> bool:
@@ -183,6 +194,16 @@ class FusionReader:
         if not self._rounds:
             self._rounds.append(_Round(None))
         return self._rounds[-1]
+
+    def _note(self, text: str, logged: Logged, in_note: bool) -> bool:
+        """Take a note, or what follows an empty line in the traceback that a note may end with."""
+        if text.startswith(_NOTES):
+            self._round(logged).notes.append(text)
+        elif in_note and text[:1] in ("", "\n"):
+            self._rounds[-1].notes[-1] += f"\n{text}"
+        else:
+            return False
+        return True
 
     def _attempt(
         self, match: re.Match[str], outcome: Outcome, logged: Logged, reason: str | None = None

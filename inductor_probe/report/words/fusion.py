@@ -79,6 +79,32 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {  # what is true of all reasons o
         "multi-output template epilogue requires ComputedBuffer": (
             "The template has several results, and the second is not pointwise code of inductor."
         ),
+        "template fusion does not preserve strict sum ordering": (
+            "The second sums in the order of eager, which a template does not keep (torch 2.14)."
+        ),
+        "template fusion does not preserve strict reduction ordering": (
+            "The second reduces in the order of eager (config.numerics), which a template does not keep."
+        ),
+    },
+    "Torch fuses a reduction with what works on groups or parts of its rows only where it can plan the whole "
+    "kernel in stages (config.triton.nested_reduction).": {
+        "nested reduction append planning failed": (
+            "The first is such a kernel, and there is no plan with the second in it."
+        ),
+        "nested reduction append producer placement mismatch": (
+            "The second is in another stream or memory pool than the stage that it would be added to."
+        ),
+        "sub-parent epilogue planning failed": "The second works on parts of rows, and there is no plan.",
+        "consumer is not wholly in the sub-parent epilogue": (
+            "Some nodes of the second work on parts of rows, and others do not."
+        ),
+        "invalid sub-parent epilogue fusion": "One works on parts of rows, and there is no plan for both.",
+        "staged fusion dependency proof failed": (
+            "There is a plan, but not for all that the second reads is it shown where the first computes it."
+        ),
+        "staged reduction plan would be lost": (
+            "One is such a kernel, and there is no plan with the other in it."
+        ),
     },
     "The first is a Triton kernel that the user wrote, which fuses only with a plain pointwise reader.": {
         "node1's triton kernel doesn't support epilogue fusion": "It has another form, or that is off.",
@@ -87,6 +113,10 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {  # what is true of all reasons o
         "node1 is extern but node2.node.data is not Pointwise": "The second is not pointwise.",
         "epilogue reads from buffers other than the mutated output": "The second reads another buffer too.",
         "node1 and node2 uses different buf layouts": "The two buffers have different layouts.",
+        "epilogue is not a unary read of the output buffer": (
+            "The second reads more than the buffer that the kernel writes, or writes more than one."
+        ),
+        "epilogue's read and write indices differ": "The second writes at another index than it reads.",
     },
     "The first is a CUTLASS kernel, which fuses only with what its epilogue can express.": {
         "cutlass epilogue fusion is not enabled": "That is off.",
@@ -100,6 +130,10 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {  # what is true of all reasons o
         "Cannot fuse epilogue node %s into %s. Reason: %s": "It cannot express this one.",
         "Cannot fuse epilogue node %s into %s, likely due to unsupported operation: %s": (
             "It cannot express an operation of the second."
+        ),
+        "external read %s with size %s is a non-contiguous compatible reshape of template size %s, which "
+        "CUTLASS EVT cannot align to the accumulator shape": (
+            "The second reads another buffer of as many elements in another shape, which is not contiguous."
         ),
     },
 }
@@ -139,6 +173,17 @@ _ALONE: Mapping[str, str] = {
     "the second could reuse their memory. Torch ranks that above the traffic saved (over 32 times).",
     "Nodes are too far away. Fusing them may increase peak memory.": "Neither reads what the other writes, "
     "and more than 64 nodes lie between them: fused, what they share would be live for as long.",
+    "estimated peak delta %s bytes": "Fused, the graph would need that many bytes more at its peak than "
+    "with its nodes as they were, which one of these settings forbids: "
+    "fusion_memory_timeline_peak_memory_increase_gb, fusion_memory_timeline_peak_memory_pct_threshold.",
+    "incompatible reduction contracts": "Both read the result of a matmul that may be a kernel of NVIDIA's "
+    "universal GEMM, whose epilogue cannot hold the reductions of both.",
+    "reduction fusion does not preserve strict sum ordering": "Both reduce, and one sums in the order of "
+    "eager, which the fused kernel would not keep (torch 2.14).",
+    "reduction fusion does not preserve strict reduction ordering": "Both reduce, and one in the order of "
+    "eager (config.numerics), which the fused kernel would not keep.",
+    "a consumer depends on another producer sub-node": "Both are foreach kernels, whose members run in "
+    "parallel, and a member of the second reads what another than its partner in the first writes.",
     "foreach do not have same length": "Two foreach kernels over lists of different lengths.",
     "candidate consumer has no dep in any foreach producer": "The first is a foreach kernel, and the second "
     "does not read exactly one of its members.",
@@ -200,7 +245,8 @@ _REASONS: Mapping[ProofCode, str] = {
         "torch tries each node with a limited number of others that use its buffer."
     ),
     "library-call": "{node} is a library call: there is no generated loop to fuse with.",
-    "no-kernel-node": "{node} needs no kernel (a concatenation or a view): there is no loop to fuse with.",
+    "no-kernel-node": "{node} needs no kernel (a concatenation, a view, or a place in the order): "
+    "there is no loop to fuse with.",
     "fused-nodes-share": "Alone they use no common buffer; the fused nodes that hold them do.",
     "nodes-between": "{between} must run between them: {path}.",
     "loops-do-not-fit": "{loops}.",
