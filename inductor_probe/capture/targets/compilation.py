@@ -49,8 +49,8 @@ def leave_kernels(async_compile: Any) -> None:
     """Compile no Triton kernel: the device that would launch it is not there.
 
     A kernel is loaded as its source, which makes the configs that torch would compile: where torch has a
-    function for that. Torch's compile workers, which `compile_fx` wakes where an input is on a GPU, would import
-    torch and have nothing to do.
+    function for that. Torch's compile workers, which `compile_fx` wakes where an input is on a GPU, would
+    import torch and have nothing to do.
     """
     load = getattr(async_compile, "_load_triton_kernel_from_source", lambda *_: None)
 
