@@ -7,8 +7,8 @@ BIN := $(VENV)/bin
 DEMO := build/demo
 # A file's tests stay together and in order: those of the README follow each other. Nothing asserts a time.
 # The longest files come first (tests/conftest.py), which xdist would order by their numbers of tests.
-# One worker more than there are processors: tests that wait for a budget, a lock or a child use none.
-WORKERS := -n $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))) --dist loadfile --no-loadscope-reorder
+# Two workers more than there are processors: tests that wait for a budget, a lock or a child use none.
+WORKERS := -n $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 2 ))) --dist loadfile --no-loadscope-reorder
 TIMED := $(addprefix tests/gpu/test_,clock.py configs.py overheads.py perf.py profile.py)
 PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"
 
