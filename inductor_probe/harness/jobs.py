@@ -71,13 +71,24 @@ def compile_kernels(file: Request, request: Request, tell: Tell) -> None:
         raise JobError("load", str(error)) from error
 
 
+def refuse_bad_fork() -> None:
+    """Refuse to measure in a fork of a process that had asked for GPUs, if there is one.
+
+    A torch for CUDA marks its forks so without a GPU, too, where that prevents nothing.
+
+    Raises:
+        JobError: CUDA cannot be used here.
+    """
+    if torch.cuda._is_in_bad_fork() and torch.cuda.device_count():
+        raise JobError("fork", "CUDA was initialised while torch was imported")
+
+
 def measure(file: Request, request: Request, tell: Tell) -> None:
     """Check and time the variants of a file, and send each result when it is there.
 
     `check` is false where an earlier process has checked them: `variants` are then those that are right.
     """
-    if torch.cuda._is_in_bad_fork() and torch.cuda.device_count():  # asked for GPUs, and there is one
-        raise JobError("fork", "CUDA was initialised while torch was imported")
+    refuse_bad_fork()
     options = options_of(request["options"])
     torch.set_num_threads(options.threads)
     import_modules(file)

@@ -27,7 +27,7 @@ from inductor_probe.store.made_here import record_path
 _OLDEST = (2, 11)
 """The oldest torch whose private parts the hooks and bench files know; dumps are read from 2.1 on."""
 PASSED = ("2.11.0", "2.13.0", "2.14.1", "2.15.0")
-"""Releases of torch that the tests of `capture` and the proving ground passed with."""
+"""Releases of torch with which tests passed: all with 2.13.0, a part of them with the others."""
 _PARALLEL = {"a parallel kernel": "#pragma omp parallel"}
 _COARSE_S = 1e-6
 _LITTLE = 2**30

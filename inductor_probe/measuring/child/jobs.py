@@ -17,7 +17,7 @@ import torch
 
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.harness.inputs import clone, tensors_of
-from inductor_probe.harness.jobs import JobError, Tell
+from inductor_probe.harness.jobs import JobError, Tell, refuse_bad_fork
 from inductor_probe.harness.measure import Options, describe, time_pair
 from inductor_probe.harness.quads import (
     Ring,
@@ -151,8 +151,7 @@ def prepared(request: Request, tell: Tell) -> tuple[Built, list[Column]]:
     Raises:
         JobError: the script or a name is wrong, or the function fails as it is.
     """
-    if torch.cuda._is_in_bad_fork():
-        raise JobError("fork", "CUDA was initialised while torch was imported")
+    refuse_bad_fork()
     set_threads(request["threads"])
     tell("phase", phase="compiling", names=[request["case"]])
     scenario = scenario_of(request)
