@@ -45,7 +45,7 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult,
 }  # fmt: skip
 SECONDS = 420
-"""A mutant whose tests take longer is called caught: it does not end, or not in time for anybody."""
+"""A mutant whose tests take longer is called caught: it may never end."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def run_tests(
     return subprocess.CompletedProcess(command, process.returncode, out, "")
 
 
-def test_names(line: str) -> str:
+def test_name(line: str) -> str:
     """Return the test of `tests/a.py::test_b[c] (call)`."""
     return line.strip().rpartition(" (")[0]
 
@@ -282,7 +282,7 @@ def reach(mutants: list[Mutant], checkout: Path, workers: int) -> dict[str, Any]
             for case in ET.parse(report).iter("testcase")  # noqa: S314  # our own report
         }
         reached = {
-            one.number: sorted({test_names(line) for line in (hits / str(one.number)).open()} - {""})
+            one.number: sorted({test_name(line) for line in (hits / str(one.number)).open()} - {""})
             if (hits / str(one.number)).exists()
             else []
             for one in mutants

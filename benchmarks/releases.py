@@ -38,6 +38,7 @@ STEPS: dict[str, tuple[str, ...]] = {
     "simulated GPUs": ("tests/capture/test_targets.py",),
     "operators": ("tests/op_checks/test_running.py",),
 }
+COLUMNS = ("torch", "lines", "places missing", *STEPS, "made")
 HEADER = """# Releases of torch
 
 `make compat TORCH=X` makes a row: how many tests passed of those that ran, and how many are about a rule that
@@ -153,7 +154,7 @@ def write_row(row: dict[str, str]) -> str:
         for cells in rest[1:]:
             known = dict(zip(names, cells, strict=True))
             rows[known["torch"]] = {**known, **rows.get(known["torch"], {})}
-    columns = list(dict.fromkeys(name for one in rows.values() for name in one))
+    columns = [name for name in COLUMNS if any(name in one for one in rows.values())]
     ordered = sorted(rows.values(), key=lambda one: [int(number) for number in one["torch"].split(".")])
     table = [columns, ["---"] * len(columns), *([one.get(name, "") for name in columns] for one in ordered)]
     text = HEADER + "".join(f"| {' | '.join(cells)} |\n" for cells in table)

@@ -108,7 +108,7 @@ def _torch() -> dict[str, Any]:
 
 
 def _is_gone(place: str) -> bool:
-    """Return whether torch has no such place: a module without which it was built is none that is gone."""
+    """Return whether this torch lacks a place; it may have one whose module imports a missing package."""
     module, _, name = place.partition(":")
     try:
         owner: Any = importlib.import_module(module)

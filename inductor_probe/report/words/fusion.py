@@ -89,21 +89,21 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {  # what is true of all reasons o
     "Torch fuses a reduction with what works on groups or parts of its rows only where it can plan the whole "
     "kernel in stages (config.triton.nested_reduction).": {
         "nested reduction append planning failed": (
-            "The first is such a kernel, and there is no plan with the second in it."
+            "The first is such a kernel, and torch found no plan that includes the second."
         ),
         "nested reduction append producer placement mismatch": (
             "The second is in another stream or memory pool than the stage that it would be added to."
         ),
-        "sub-parent epilogue planning failed": "The second works on parts of rows, and there is no plan.",
+        "sub-parent epilogue planning failed": "The second works on parts of rows, and torch found no plan.",
         "consumer is not wholly in the sub-parent epilogue": (
             "Some nodes of the second work on parts of rows, and others do not."
         ),
-        "invalid sub-parent epilogue fusion": "One works on parts of rows, and there is no plan for both.",
+        "invalid sub-parent epilogue fusion": "One works on parts of rows, and torch found no plan for both.",
         "staged fusion dependency proof failed": (
             "There is a plan, but not for all that the second reads is it shown where the first computes it."
         ),
         "staged reduction plan would be lost": (
-            "One is such a kernel, and there is no plan with the other in it."
+            "One is such a kernel, and torch found no plan that includes the other."
         ),
     },
     "The first is a Triton kernel that the user wrote, which fuses only with a plain pointwise reader.": {
