@@ -4,12 +4,12 @@
 
 Dumps every case for `cuda` of all scenarios and of the proving ground, whole networks (`networks_on_gpu.py`,
 `--only networks`; of transformers, torchvision and torch_geometric, `networks_of_libraries.py`, `--only
-libraries`), and each SCRIPT, twice: on the GPU of this machine, and simulated. Compares the graphs of each
-case in order: every Triton kernel's text, the wrapper's text without the kernels, and what was decided. What
-one side lacks is unequal, and so is a name. Prints a table and, for each case that differs, the first line
-that does. A script without cases is one row. A dump that lies in the folder already is taken as it is.
-Times that torch measures to decide (autotuning, padding) are ties where the GPU is simulated: kernels may
-then differ rightly.
+libraries`; or some of them by name), and each SCRIPT, twice: on the GPU of this machine, and simulated.
+Compares the graphs of each case in order: every Triton kernel's text, the wrapper's text without the kernels,
+and what was decided. What one side lacks is unequal, and so is a name. Prints a table and, for each case that
+differs, the first line that does. A script without cases is one row. A dump that lies in the folder already
+is taken as it is. Times that torch measures to decide (autotuning, padding) are ties where the GPU is simulated:
+kernels may then differ rightly.
 """
 
 from __future__ import annotations
@@ -179,10 +179,12 @@ def scripts(named: list[str], only: list[str]) -> Iterator[tuple[Path, tuple[str
             continue
         if cases := cuda_cases(script):
             yield script, cases, ()
-    if not only or "networks" in only:
-        yield from ((ROOT / "benchmarks/networks_on_gpu.py", (), (name,)) for name in NETWORKS)
-    if not only or "libraries" in only:
-        yield from ((ROOT / "benchmarks/networks_of_libraries.py", (), (name,)) for name in LIBRARIES)
+    for script, kind, names in (
+        ("networks_on_gpu", "networks", NETWORKS),
+        ("networks_of_libraries", "libraries", LIBRARIES),
+    ):
+        chosen = [name for name in names if not only or {kind, name} & {*only}]
+        yield from ((ROOT / f"benchmarks/{script}.py", (), (name,)) for name in chosen)
     yield from ((Path(script), (), ()) for script in named)
 
 
