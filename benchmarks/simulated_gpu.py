@@ -8,8 +8,8 @@ libraries`; or some of them by name), and each SCRIPT, twice: on the GPU of this
 Compares the graphs of each case in order: every Triton kernel's text, the wrapper's text without the kernels,
 and what was decided. What one side lacks is unequal, and so is a name. Prints a table and, for each case that
 differs, the first line that does. A script without cases is one row. A dump that lies in the folder already
-is taken as it is. Times that torch measures to decide (autotuning, padding) are ties where the GPU is simulated:
-kernels may then differ rightly.
+is taken as it is. Times that torch measures to decide (autotuning, padding) are ties where the GPU is
+simulated: kernels may then differ rightly.
 """
 
 from __future__ import annotations

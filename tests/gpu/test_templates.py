@@ -29,7 +29,7 @@ import torch
 import torch._inductor.config
 
 torch._inductor.config.max_autotune_gemm_backends = {backends!r}
-torch._inductor.config.benchmark_epilogue_fusion = False  # beside other tests its times would decide by chance
+torch._inductor.config.benchmark_epilogue_fusion = False  # other tests would disturb what decides
 
 
 def f(x, w, b):
