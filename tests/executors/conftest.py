@@ -25,9 +25,9 @@ cluster.shutdown()
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ray_address(surroundings: None) -> Iterator[str]:
-    """Return the address of a cluster; its processes end with the session, however that ends."""
+    """Return the address of a cluster; its processes end with the file: they work though nobody asks them."""
     if find_spec("ray") is None:
         pytest.skip("ray is not installed: pip install ray")
     # Sockets lie below the folder, and the path of one has 107 characters at most (unix(7)). Ray takes its
