@@ -15,7 +15,7 @@ from inductor_probe.analysis.memory_format import memory_format, size_bytes
 from inductor_probe.analysis.names import NameType, not_found, resolve
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import BufferLayout
+from inductor_probe.model.ir import PRINTED_STRIDE, BufferLayout
 from inductor_probe.model.layouts import Access, Evidence, LayoutRow, Packing
 from inductor_probe.model.links import Links
 from inductor_probe.model.manifest import ConstantFact
@@ -197,7 +197,7 @@ def layout_and_packing(
     """
     if fact is not None and fact.layout == "torch._mkldnn":
         return layout, Packing(fact.operator if fact.kind == "packed" else None, "recorded")
-    if layout is None or "printed stride" not in dict(layout.extras):
+    if layout is None or PRINTED_STRIDE not in dict(layout.extras):
         return layout, None
     if fact is not None and fact.kind == "plain" and layout.size == fact.size:
         return replace(layout, stride=fact.stride, extras=()), None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from inductor_probe.model.code import NestFeature
 from inductor_probe.model.formula import Convention
+from inductor_probe.model.ir import PRINTED_STRIDE
 from inductor_probe.model.layouts import GeneratedAccess, LayoutRow, Pattern
 from inductor_probe.model.nodes import NodeRow
 
@@ -55,7 +56,7 @@ def unknown_layout(row: LayoutRow) -> str:
     if row.packing and row.packing.knowledge == "recorded":
         return f"a weight that {row.packing.operator or 'a library'} packed: its layout is the library's own"
     if row.packing:
-        printed = dict(layout.extras).get("printed stride")
+        printed = dict(layout.extras).get(PRINTED_STRIDE)
         return (
             f"a constant with the stride {printed}, which cannot be that of its memory; inferred: a "
             "weight that freezing packed for a library"
