@@ -257,6 +257,10 @@ _BENCH_WORDS: Mapping[str, _Words] = {
         "timed one by one, kernels take {more:.0%} longer than the call that runs them all: in it they find "
         "their data in a cache, or the machine was busy; their times in the call are scaled to its own"
     ),
+    "once-exceeds-call": (
+        "in the one call that was looked into, {kernels} took {once}, and a call takes {call}: something "
+        "else ran then, and these times are left out; --kernel NAME times one"
+    ),
     "above-copy-rate": lambda values: _RATE_WORDS[f"above {values['reason']}"],
     "below-copy-rate": lambda values: _RATE_WORDS[f"below {values['reason']}"],
     "above-matmul-rate": "{share:.0%} of the measured matmul rate: " + _NOT_SHOWN.format(what="flop count"),
@@ -387,6 +391,8 @@ def _bench_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]:
             "half": half if small else None,
             "factor": None if half is None or small else 1 + half,
         }
+    if remark.code == "once-exceeds-call":
+        return {"once": duration(values["once_s"]), "call": duration(values["call_s"])}
     if remark.code == "budget-exceeded":
         return {"budget": duration(values["budget_s"])}
     if remark.code == "drift":
