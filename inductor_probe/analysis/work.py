@@ -170,6 +170,21 @@ def _library_calls(graph: CompiledGraph, node: str) -> dict[str, tuple[KernelLau
     return {link.kernel: tuple(call for call in calls if call.span in link.launches)}
 
 
+def parts_passed(graph: CompiledGraph, node: str) -> dict[str, tuple[BufferLayout, ...]]:
+    """Return of which buffers the library calls of a node are passed a part alone, and its views."""
+    index, parts = index_of(graph), dict[str, tuple[BufferLayout, ...]]()
+    arguments = [
+        passed for made in _library_calls(graph, node).values() for call in made for passed in call.passed
+    ]
+    for name, size in _passed_bytes(index, arguments).items():
+        whole = element_bytes(index.layouts.get(name))
+        if isinstance(size, int) and isinstance(whole, int) and size < whole:
+            tensors = (tensor for passed in arguments for tensor in tensors_in(passed, index.layouts))
+            views = (layout for buffer, layout in tensors if buffer == name and layout is not None)
+            parts[name] = tuple(dict.fromkeys(views))
+    return parts
+
+
 def _reached_of(
     graph: CompiledGraph, leaves: Iterable[SchedulerNode], side: Literal["reads", "writes"]
 ) -> dict[str, int | None]:
