@@ -70,15 +70,15 @@ def call_traffic(
     """
     if operator(target).name in _MOVE_NOTHING:
         return 0, 0
-    index, nodes_of = index_of(graph), _nodes_of_calls(graph)
-    outputs_of = {call.span: call.outputs for call in graph.code.externs} if graph.code else {}
+    index, known = index_of(graph), _calls(graph)
     read: list[Dim | None] = []
     written: dict[str, Dim | None] = {}
     nodes: dict[str, SchedulerNode] = {}
     for call in calls:
-        own = {name: index.nodes.leaf[name] for name in nodes_of.get((target, call.span), ())}
+        _, returned, names = known.get((target, call.span), (call, (), ()))
+        own = {name: index.nodes.leaf[name] for name in names}
         buffers = {buffer.name: buffer for leaf in own.values() for buffer in leaf.outputs}
-        outputs = {*outputs_of.get(call.span, ()), *buffers}
+        outputs = {*returned, *buffers}
         passed = _passed_bytes(index, call.passed)
         # What writes into another buffer, as all_reduce_ does, has a buffer without memory for that.
         mutated = {name for buffer in buffers.values() for name in buffer.mutations if name not in buffers}
@@ -110,13 +110,28 @@ def _is_view(buffer: Buffer) -> bool:
 
 
 @once_per_graph
-def _nodes_of_calls(graph: CompiledGraph) -> dict[tuple[str, Span], tuple[str, ...]]:
-    """Return the unfused nodes that each library call may run, by its target and its line."""
+def _calls(
+    graph: CompiledGraph,
+) -> dict[tuple[str, Span], tuple[KernelLaunch, tuple[str, ...], tuple[str, ...]]]:
+    """Return each library call, what it returns or is passed to write, and the unfused nodes that it may run.
+
+    By its target and its line.
+    """
     nodes: dict[tuple[str, Span], list[str]] = {}
     for link in links(graph).nodes.values():
         for span in link.launches if link.kernel is not None else ():
             nodes.setdefault((link.kernel or "", span), []).append(link.node)
-    return {call: tuple(names) for call, names in nodes.items()}
+    outputs = {(call.target, call.span): call.outputs for call in graph.code.externs} if graph.code else {}
+    return {
+        (target, call.span): (
+            call,
+            outputs.get((target, call.span), ()),
+            tuple(nodes.get((target, call.span), ())),
+        )
+        for target, calls in launches(graph).items()
+        if target not in index_of(graph).kernels
+        for call in calls
+    }
 
 
 def _passed_bytes(index: GraphIndex, arguments: Iterable[Passed]) -> dict[str, Dim | None]:
@@ -166,8 +181,15 @@ def _library_calls(graph: CompiledGraph, node: str) -> dict[str, tuple[KernelLau
     link = links(graph).nodes.get(node)
     if link is None or link.kernel is None or link.kernel in index_of(graph).kernels:
         return {}
-    calls = launches(graph).get(link.kernel, ())
-    return {link.kernel: tuple(call for call in calls if call.span in link.launches)}
+    calls = (_calls(graph).get((link.kernel, span)) for span in link.launches)
+    return {link.kernel: tuple(call[0] for call in calls if call is not None)}
+
+
+def argument_bytes(graph: CompiledGraph, text: str) -> Dim | None:
+    """Return the bytes of the tensors in an argument of a call: `buf0`, a view, a list; None if not known."""
+    passed = Passed(None, text if text.startswith(("[", "(")) else f"[{text}]")
+    sizes = _passed_bytes(index_of(graph), [passed])
+    return _total(sizes.values()) if sizes else None
 
 
 def parts_passed(graph: CompiledGraph, node: str) -> dict[str, tuple[BufferLayout, ...]]:
