@@ -18,13 +18,11 @@ import re
 from collections.abc import Iterator
 
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.analysis.index import dims_sum
 from inductor_probe.analysis.links import links
-from inductor_probe.analysis.memory_format import size_bytes
 from inductor_probe.analysis.operators import WAITS, collective
+from inductor_probe.analysis.work import argument_bytes
 from inductor_probe.model.code import ExternCall
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import Dim
 from inductor_probe.model.pages import CollectiveRow
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -51,6 +49,8 @@ def _row(
     out = [text.partition("=")[2].strip() for text in call.args if re.match(r"out\s*=[^=]", text)]
     buffers = tuple(_buffers(graph, positional[0])) if positional else ()
     in_place = name.endswith("_")  # a wrapper in C++ names the handle that it is returned, too
+    passed = positional[0] if positional else ""
+    written = ", ".join(out) or ("" if in_place else ", ".join(call.outputs)) or passed
     results = tuple(_buffers(graph, ", ".join(out))) or (not in_place and call.outputs) or buffers
     texts = [text for text in map(_literal, positional[1:]) if isinstance(text, str)]
     numbers = [number for number in map(_literal, positional[1:]) if isinstance(number, int)]
@@ -73,8 +73,8 @@ def _row(
         group_size=numbers[0] if numbers and kind in _SIZED else None,
         buffers=buffers,
         results=results,
-        bytes_in=_bytes(graph, buffers),
-        bytes_out=_bytes(graph, results),
+        bytes_in=argument_bytes(graph, passed),
+        bytes_out=argument_bytes(graph, written),
         nodes=tuple(link.node for link in linked),
         fx=tuple(dict.fromkeys(fx for link in linked for fx in link.fx)),
         span=call.span,
@@ -94,12 +94,6 @@ def _buffers(graph: CompiledGraph, text: str) -> Iterator[str]:
     """Yield the buffers and inputs in `reinterpret_tensor(buf0, ...)` or `[buf9, buf10]`, each once."""
     layouts = index_of(graph).layouts
     yield from dict.fromkeys(name for name in _NAME.findall(text) if name in layouts)
-
-
-def _bytes(graph: CompiledGraph, buffers: tuple[str, ...]) -> Dim | None:
-    sizes = [size_bytes(index_of(graph).layouts[name]) for name in buffers if name in index_of(graph).layouts]
-    known = [size for size in sizes if size is not None]
-    return dims_sum(known) if known and len(known) == len(buffers) else None
 
 
 def _between(graph: CompiledGraph, first: int, last: int) -> Iterator[str]:

@@ -27,7 +27,7 @@ from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.layout_remarks import SMALLEST_COST
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.links import launches, links
-from inductor_probe.analysis.operators import WAITS, collective, operator
+from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.analysis.work import call_traffic, kernel_traffic
 from inductor_probe.backends import CPP, TRITON, backend_called
@@ -132,9 +132,10 @@ class _Reader:
         # Torch 2.8 lists some FX nodes of graphs that were compiled before, too.
         fx = tuple(pair.fx for pair in proofs if pair.conflict != "not-in-fx-graph")
         calls = launches(self._graph).get(name, ())
-        read, written = (call_traffic if backend == "extern" else kernel_traffic)(self._graph, calls, nodes)
-        if collective(name) in WAITS:  # for a collective: it moves nothing
-            read, written = 0, 0
+        if backend == "extern":
+            read, written = call_traffic(self._graph, name, calls)
+        else:
+            read, written = kernel_traffic(self._graph, calls, nodes)
         symbols = used_symbols(self._graph, read, written)
         return KernelRow(
             graph=self._graph.name,

@@ -14,9 +14,10 @@ from inductor_probe.analysis.links import links
 from inductor_probe.analysis.memory_format import memory_format, size_bytes
 from inductor_probe.analysis.names import NameType, not_found, resolve
 from inductor_probe.analysis.symbols import recorded, used_symbols
+from inductor_probe.analysis.work import parts_passed
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import BufferLayout
-from inductor_probe.model.layouts import Access, Evidence, LayoutRow, Packing
+from inductor_probe.model.ir import PRINTED_STRIDE, BufferLayout
+from inductor_probe.model.layouts import Access, Evidence, LayoutRow, Packing, Pattern
 from inductor_probe.model.links import Links
 from inductor_probe.model.manifest import ConstantFact
 from inductor_probe.model.span import Span
@@ -197,7 +198,7 @@ def layout_and_packing(
     """
     if fact is not None and fact.layout == "torch._mkldnn":
         return layout, Packing(fact.operator if fact.kind == "packed" else None, "recorded")
-    if layout is None or "printed stride" not in dict(layout.extras):
+    if layout is None or PRINTED_STRIDE not in dict(layout.extras):
         return layout, None
     if fact is not None and fact.kind == "plain" and layout.size == fact.size:
         return replace(layout, stride=fact.stride, extras=()), None
@@ -229,8 +230,11 @@ def _add_accesses(
         if buffers and touched(leaf).isdisjoint(buffers):
             continue
         link = linked.nodes.get(leaf.name)
+        parts = parts_passed(graph, leaf.name) if leaf.body is None else {}
         for buffer, direction, access in accesses(leaf, link.kernel if link else None, dtypes):
             draft = drafts.setdefault(buffer, _Draft(buffer))
+            if buffer in parts and access.pattern.kind == "whole_buffer":
+                access = replace(access, pattern=Pattern("part"), parts=parts[buffer])  # noqa: PLW2901
             if leaf.body is not None:
                 access = replace(access, generated=generated.of(access, buffer, direction, draft.local))  # noqa: PLW2901
             (draft.reads if direction == "read" else draft.writes).append(access)

@@ -5,11 +5,13 @@ Only what is proved is linked, and every link says its proof. Where several are 
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from inductor_probe.analysis.graph import GraphIndex, buffer_in, index_of, once_per_graph, view_of
+from inductor_probe.analysis.index import parse_expression
 from inductor_probe.analysis.linking.computed import Computed, FxLinks, buffer_origins, link_fx
 from inductor_probe.analysis.linking.fx_index import fx_index
 from inductor_probe.analysis.linking.kernel_fx import kernel_fx
@@ -93,7 +95,27 @@ def launches(graph: CompiledGraph) -> dict[str, tuple[KernelLaunch, ...]]:
     return {name: tuple(calls) for name, calls in by_kernel.items()}
 
 
-def _passed_buffer(text: str, layouts: dict[str, BufferLayout]) -> tuple[str | None, BufferLayout | None]:
+def tensors_in(
+    passed: Passed, layouts: Mapping[str, BufferLayout]
+) -> Iterator[tuple[str, BufferLayout | None]]:
+    """Yield the buffers in what is passed for one parameter, with how they lie: several of a list."""
+    if passed.buffer is not None:
+        yield passed.buffer, passed.layout
+        return
+    keyword = _KEYWORD.match(passed.text)
+    text = passed.text[keyword.end() :] if keyword else passed.text
+    if text.startswith(("[", "(")):
+        try:
+            node = parse_expression(text)
+        except ValueError:
+            return
+        for item in node.elts if isinstance(node, ast.List | ast.Tuple) else ():
+            name, layout = _passed_buffer(ast.unparse(item), layouts)
+            if name is not None:
+                yield name, layout
+
+
+def _passed_buffer(text: str, layouts: Mapping[str, BufferLayout]) -> tuple[str | None, BufferLayout | None]:
     if keyword := _KEYWORD.match(text):
         text = text[keyword.end() :]
     name = buffer_in(text)

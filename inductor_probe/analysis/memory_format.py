@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise
+from math import prod
 
 from inductor_probe.analysis.index import prime_values, value_of
-from inductor_probe.model.ir import BufferLayout, Dim
+from inductor_probe.model.ir import PRINTED_STRIDE, BufferLayout, Dim
 from inductor_probe.model.layouts import MemoryFormat
 
 ITEM_BYTES = {
@@ -105,8 +106,11 @@ def _is_dense(size: list[int], stride: list[int], order: tuple[int, ...]) -> boo
 def size_bytes(layout: BufferLayout | None) -> Dim | None:
     """Return the bytes from the first to the last element: `(1 + sum((size - 1) * stride)) * item`.
 
-    Text when a size is symbolic, None when size, stride or dtype are not known.
+    Text when a size is symbolic, None when size, stride or dtype are not known. Of a constant that a library
+    packed, whose strides are not those of its memory, the bytes that torch wrote down, or of its elements.
     """
+    if packed := _packed_bytes(layout):
+        return packed
     if layout is None or layout.size is None or layout.stride is None or layout.dtype not in ITEM_BYTES:
         return None
     item = ITEM_BYTES[layout.dtype]
@@ -118,6 +122,27 @@ def size_bytes(layout: BufferLayout | None) -> Dim | None:
             return f"{item}*" + "*".join(_factor(length) for length in layout.size if length != 1)
         extent += (length - 1) * step
     return extent * item
+
+
+def element_bytes(layout: BufferLayout | None) -> Dim | None:
+    """Return the bytes of the elements of a layout, gaps left out, and what was broadcast once."""
+    size = size_bytes(layout)
+    if not isinstance(size, int) or layout is None or layout.size is None or layout.stride is None:
+        return size
+    steps = zip(layout.size, layout.stride, strict=False)
+    numbers = [length for length, step in steps if step and isinstance(length, int)]
+    return min(size, prod(numbers) * ITEM_BYTES[layout.dtype or ""])
+
+
+def _packed_bytes(layout: BufferLayout | None) -> int | None:
+    """Return the bytes of a constant whose printed stride is not that of its memory; None of any other."""
+    extras = dict(layout.extras) if layout is not None else {}
+    if layout is None or PRINTED_STRIDE not in extras:
+        return None
+    if extras.get("data_size", "").isdecimal():
+        return int(extras["data_size"])
+    numbers = [length for length in layout.size or () if isinstance(length, int)]
+    return prod(numbers) * ITEM_BYTES[layout.dtype] if layout.dtype in ITEM_BYTES else None
 
 
 def _factor(dim: Dim) -> str:

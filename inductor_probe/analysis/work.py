@@ -8,21 +8,32 @@ from functools import lru_cache
 from math import prod
 from typing import Literal
 
-from inductor_probe.analysis.graph import GraphIndex, index_of
+from inductor_probe.analysis.graph import GraphIndex, index_of, once_per_graph
 from inductor_probe.analysis.index import dims_sum, value_of
-from inductor_probe.analysis.memory_format import ITEM_BYTES, size_bytes
-from inductor_probe.analysis.operators import operator
+from inductor_probe.analysis.linking.fx_ops import VIEWS
+from inductor_probe.analysis.links import launches, links, tensors_in
+from inductor_probe.analysis.memory_format import ITEM_BYTES, element_bytes
+from inductor_probe.analysis.operators import WAITS, operator
 from inductor_probe.analysis.symbols import symbols
 from inductor_probe.model.code import Role
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxGraph, FxNode
-from inductor_probe.model.ir import Dep, Dim, MemoryDep, SchedulerNode, WeakDep
+from inductor_probe.model.ir import Buffer, BufferLayout, Dep, Dim, MemoryDep, SchedulerNode, WeakDep
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
+from inductor_probe.model.span import Span
 from inductor_probe.model.timing import FlopCount, KernelWork
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _FAMILY = {"aten.addmm": "aten.mm", "aten.baddbmm": "aten.bmm"}
 """Inductor makes one of the other between the graph that ran and the one that it lowered."""
+_MOVE_NOTHING = (VIEWS - {"lift_fresh_copy"}) | {
+    *WAITS, "_conj", "_neg_view", "imag", "real", "view_as_complex", "resize_storage_bytes_", "set_",
+    "shallow_copy_data_",
+}  # fmt: skip
+"""Library functions that give memory a view, a size or an owner, or wait for it.
+
+The scheduler's `SetSourceTensorKernel` calls `aten.set_`, since torch 2.15 `aten.shallow_copy_data_`.
+"""
 _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8"}
 
 
@@ -50,50 +61,166 @@ def kernel_traffic(
 
 
 def call_traffic(
-    graph: CompiledGraph, launches: Sequence[KernelLaunch], nodes: Sequence[str]
+    graph: CompiledGraph, target: str, calls: Sequence[KernelLaunch]
 ) -> tuple[Dim | None, Dim | None]:
-    """Return the bytes that library calls are passed to read, and those that `nodes` get from them."""
-    index = index_of(graph)
-    buffers = [
-        buffer for node in nodes if node in index.nodes.leaf for buffer in index.nodes.leaf[node].outputs
-    ]
-    outputs = {buffer.name: index.layouts.get(buffer.name, buffer.layout) for buffer in buffers}
-    # What writes into another buffer, as all_reduce_ does, has a buffer without memory for that.
-    mutated = {name for buffer in buffers for name in buffer.mutations if name not in outputs}
-    read = [
-        size_bytes(passed.layout)
-        for launch in launches
-        for passed in {item.buffer: item for item in launch.passed if item.buffer is not None}.values()
-        if passed.buffer not in outputs
-    ]
-    written = [
-        size_bytes(layout)
-        for layout in (*outputs.values(), *map(index.layouts.get, mutated))
-        # The items of the first are buffers of their own, and the second has no memory.
-        if layout is None or layout.kind not in ("MultiOutputLayout", "NoneLayout")
-    ]
-    return _total(read), _total(written) if written else None
+    """Return the bytes that calls of a library function read and write: what they are passed and return.
+
+    Of a view that is passed its own elements count, and what one call is passed twice counts once. An
+    argument that is mutated is read and written. Views of what is passed move nothing.
+    """
+    if operator(target).name in _MOVE_NOTHING:
+        return 0, 0
+    index, known = index_of(graph), _calls(graph)
+    read: list[Dim | None] = []
+    written: dict[str, Dim | None] = {}
+    nodes: dict[str, SchedulerNode] = {}
+    for call in calls:
+        _, returned, names = known.get((target, call.span), (call, (), ()))
+        own = {name: index.nodes.leaf[name] for name in names}
+        buffers = {buffer.name: buffer for leaf in own.values() for buffer in leaf.outputs}
+        outputs = {*returned, *buffers}
+        passed = _passed_bytes(index, call.passed)
+        # What writes into another buffer, as all_reduce_ does, has a buffer without memory for that.
+        mutated = {name for buffer in buffers.values() for name in buffer.mutations if name not in buffers}
+        if mutated or not buffers or not all(map(_is_view, buffers.values())):
+            operands = [one for one in call.passed if one.text not in outputs]
+            read += _passed_bytes(index, operands).values()
+        memory = {old: name for name in passed for old in index.memory_names(name)}
+        for name in mutated:
+            here = passed.get(memory.get(name, name))
+            whole = element_bytes(index.layouts.get(name))
+            written[f"{name} at {call.span.first}"] = whole if here is None else here
+        nodes |= own
+    has_results = False
+    for leaf in nodes.values():
+        for buffer in leaf.outputs:
+            layout = index.layouts.get(buffer.name, buffer.layout)
+            kind = layout.kind if layout is not None else None
+            has_results |= kind == "MultiOutputLayout"  # its items are buffers of their own
+            if kind not in ("MultiOutputLayout", "NoneLayout") and not _is_view(buffer):
+                written.setdefault(buffer.name, element_bytes(layout))
+    unknown = not written and (has_results or not nodes)
+    return _total(read), None if unknown else _total([*written.values()])
+
+
+def _is_view(buffer: Buffer) -> bool:
+    """Whether a call returns what it was passed; what is written into a part of another buffer is none."""
+    owns = buffer.layout is None or buffer.layout.kind != "NonOwningLayout"
+    return bool(buffer.aliases) and owns
+
+
+@once_per_graph
+def _calls(
+    graph: CompiledGraph,
+) -> dict[tuple[str, Span], tuple[KernelLaunch, tuple[str, ...], tuple[str, ...]]]:
+    """Return each library call, what it returns or is passed to write, and the unfused nodes that it may run.
+
+    By its target and its line.
+    """
+    nodes: dict[tuple[str, Span], list[str]] = {}
+    for link in links(graph).nodes.values():
+        for span in link.launches if link.kernel is not None else ():
+            nodes.setdefault((link.kernel or "", span), []).append(link.node)
+    outputs = {(call.target, call.span): call.outputs for call in graph.code.externs} if graph.code else {}
+    return {
+        (target, call.span): (
+            call,
+            outputs.get((target, call.span), ()),
+            tuple(nodes.get((target, call.span), ())),
+        )
+        for target, calls in launches(graph).items()
+        if target not in index_of(graph).kernels
+        for call in calls
+    }
+
+
+def _passed_bytes(index: GraphIndex, arguments: Iterable[Passed]) -> dict[str, Dim | None]:
+    """Return the bytes that a call is passed of each buffer: of several views their sum, or all of it."""
+    views: dict[str, dict[BufferLayout | None, None]] = {}
+    for passed in arguments:
+        for name, layout in tensors_in(passed, index.layouts):
+            views.setdefault(name, {})[layout] = None
+    sizes: dict[str, Dim | None] = {}
+    for name, layouts in views.items():
+        total, whole = _total(map(element_bytes, layouts)), element_bytes(index.layouts.get(name))
+        several = len(layouts) > 1 and isinstance(total, int) and isinstance(whole, int)
+        sizes[name] = min(total, whole) if several else total  # type: ignore[type-var]  # both are numbers
+    return sizes
 
 
 def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
     """Return the bytes that unfused nodes read and write together, what they only pass on left out.
 
-    Each buffer counts once a direction, with the elements that are reached. None where a size is not known.
+    Each buffer counts once a direction, with the elements that are reached; of a library call what
+    `call_traffic` says. None where a size is not known.
     """
-    index, members = index_of(graph).nodes, set(nodes)
-    leaves = [index.leaf[node] for node in nodes if node in index.leaf]
-    total = 0
+    index, members = index_of(graph), set(nodes)
+    called: dict[str, dict[Span, KernelLaunch]] = {}
+    leaves = []
+    for node in nodes:
+        calls = _library_calls(graph, node)
+        for target, made in calls.items():
+            called.setdefault(target, {}).update({call.span: call for call in made})
+        if not calls and node in index.nodes.leaf:
+            leaves.append(index.nodes.leaf[node])
+    values = _recorded_sizes(graph)
+    sizes = [
+        value_of(size, values)
+        for target, made in called.items()
+        for size in call_traffic(graph, target, tuple(made.values()))
+    ]
     for side in ("reads", "writes"):
-        for name, elements in _reached_elements(leaves, side).items():
-            if _stays_inside(graph, name, members):
-                continue
-            size = _buffer_bytes(graph, name)
-            if size is None:
-                return None
-            layout = index_of(graph).layouts[name]
-            item = ITEM_BYTES[layout.dtype or ""]
-            total += size if elements is None else min(size, elements * item)
-    return total if leaves else None
+        reached = _reached_of(graph, leaves, side).items()
+        sizes += [size for name, size in reached if not _stays_inside(graph, name, members)]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) and (leaves or called) else None
+
+
+def _library_calls(graph: CompiledGraph, node: str) -> dict[str, tuple[KernelLaunch, ...]]:
+    """Return the calls that run a node, by their target: none where a generated kernel does."""
+    link = links(graph).nodes.get(node)
+    if link is None or link.kernel is None or link.kernel in index_of(graph).kernels:
+        return {}
+    calls = (_calls(graph).get((link.kernel, span)) for span in link.launches)
+    return {link.kernel: tuple(call[0] for call in calls if call is not None)}
+
+
+def argument_bytes(graph: CompiledGraph, text: str) -> Dim | None:
+    """Return the bytes of the tensors in an argument of a call: `buf0`, a view, a list; None if not known."""
+    passed = Passed(None, text if text.startswith(("[", "(")) else f"[{text}]")
+    sizes = _passed_bytes(index_of(graph), [passed])
+    return _total(sizes.values()) if sizes else None
+
+
+def parts_passed(graph: CompiledGraph, node: str) -> dict[str, tuple[BufferLayout, ...]]:
+    """Return of which buffers the library calls of a node are passed a part alone, and its views."""
+    index, parts = index_of(graph), dict[str, tuple[BufferLayout, ...]]()
+    arguments = [
+        passed for made in _library_calls(graph, node).values() for call in made for passed in call.passed
+    ]
+    for name, size in _passed_bytes(index, arguments).items():
+        whole = element_bytes(index.layouts.get(name))
+        if isinstance(size, int) and isinstance(whole, int) and size < whole:
+            tensors = (tensor for passed in arguments for tensor in tensors_in(passed, index.layouts))
+            views = (layout for buffer, layout in tensors if buffer == name and layout is not None)
+            parts[name] = tuple(dict.fromkeys(views))
+    return parts
+
+
+def _reached_of(
+    graph: CompiledGraph, leaves: Iterable[SchedulerNode], side: Literal["reads", "writes"]
+) -> dict[str, int | None]:
+    """Return the bytes of each buffer that nodes reach; None where that is not known."""
+    sizes: dict[str, int | None] = {}
+    for name, elements in _reached_elements(leaves, side).items():
+        size = sizes[name] = _buffer_bytes(graph, name)
+        if size is not None and elements is not None:
+            sizes[name] = min(size, elements * ITEM_BYTES[index_of(graph).layouts[name].dtype or ""])
+    return sizes
+
+
+def _recorded_sizes(graph: CompiledGraph) -> dict[str, int]:
+    return {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
 
 
 def shared_bytes(graph: CompiledGraph, first: Sequence[str], second: Sequence[str]) -> int | None:
@@ -115,11 +242,24 @@ def shared_bytes(graph: CompiledGraph, first: Sequence[str], second: Sequence[st
 
 
 def buffer_traffic(graph: CompiledGraph, buffer: str) -> int | None:
-    """Return the bytes of a buffer, once for its write and once for each node that reads it."""
-    index = index_of(graph).nodes
-    size = _buffer_bytes(graph, buffer)
-    uses = (buffer in index.producer) + len(index.readers.get(buffer, ()))
-    return None if size is None else size * uses
+    """Return the bytes of a buffer that its writer and each of its readers reach."""
+    index, whole = index_of(graph), _buffer_bytes(graph, buffer)
+    if whole is None:
+        return None
+    writer = index.nodes.producer.get(buffer)
+    uses: list[tuple[str, Literal["reads", "writes"]]] = [(writer, "writes")] if writer else []
+    uses += [(reader, "reads") for reader in index.nodes.readers.get(buffer, ())]
+    total = 0
+    for node, side in uses:
+        if calls := _library_calls(graph, node):
+            for target, made in calls.items():
+                if call_traffic(graph, target, made) != (0, 0):
+                    passed = _passed_bytes(index, (one for call in made for one in call.passed)).get(buffer)
+                    total += passed if isinstance(passed, int) else whole
+        else:
+            reached = _reached_of(graph, [index.nodes.leaf[node]], side).get(buffer)
+            total += whole if reached is None else reached
+    return total
 
 
 def _stays_inside(graph: CompiledGraph, buffer: str, nodes: set[str]) -> bool:
@@ -135,8 +275,7 @@ def _buffer_bytes(graph: CompiledGraph, buffer: str) -> int | None:
     layout = index_of(graph).layouts.get(buffer)
     if layout is not None and layout.dtype not in ITEM_BYTES:
         return None
-    values = {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
-    return value_of(size_bytes(layout), values)
+    return value_of(element_bytes(layout), _recorded_sizes(graph))
 
 
 def memory_names(index: GraphIndex, buffer: str, nodes: set[str]) -> list[str]:
@@ -170,7 +309,7 @@ def _reached_elements(
 
 def _reached_bytes(passed: Passed, names: Iterable[str], elements: Mapping[str, int | None]) -> Dim | None:
     """Return the bytes of what is passed that are reached; all of it where that is not known."""
-    size = size_bytes(passed.layout)
+    size = element_bytes(passed.layout)
     reached = [elements[name] for name in names if name in elements]
     numbers = [number for number in reached if number is not None]
     if passed.layout is None or not isinstance(size, int) or not reached or len(numbers) < len(reached):
@@ -200,7 +339,8 @@ def _names(index: str) -> frozenset[str]:
     return frozenset(_NAME.findall(index))
 
 
-def _total(sizes: list[Dim | None]) -> Dim | None:
+def _total(sizes: Iterable[Dim | None]) -> Dim | None:
+    sizes = tuple(sizes)
     known = [size for size in sizes if size is not None]
     return dims_sum(known) if len(known) == len(sizes) else None
 
@@ -219,8 +359,7 @@ def kernel_work(
     counts = flops_by_node(graph.fx, flops) if graph.fx is not None and flops is not None else {}
     in_loops = counts_in_loops(rows, counts)
     index = index_of(graph)
-    bound = {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
-    bound.update(sizes or {})
+    bound = _recorded_sizes(graph) | dict(sizes or {})
     work = []
     for row in (row for row in rows if row.launches):
         counted = [name for name in row.fx if name in (counts if _is_product(row) else in_loops)]

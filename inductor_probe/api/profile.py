@@ -224,18 +224,22 @@ def joined(
         moved, flops = (work.moved, work.flops) if work else (None, None)
         if part.side == "host" and profile.device != "cpu":
             moved = flops = None  # the host only launches it: bytes and flops are the GPU's row's
+        if moved is not None and part.count > len(row.launches):  # a loop of the wrapper runs one many times
+            moved = moved * part.count // len(row.launches)
         return replace(part, moved=moved, flops=flops, nodes=row.nodes, sources=row.sources)
 
     def nest(nest: NestTime) -> NestTime:
         if nest.number is None:
             return nest
-        origin = origins[nest.kernel][nest.number - 1]
+        origin = origins[nest.kernel][nest.number - 1]  # what it computes for in one launch
+        moved = node_traffic(generated, origin.nodes)
+        flops = sum(in_loops[name] for name in origin.fx if name in in_loops)
         return replace(
             nest,
             nodes=origin.nodes,
             sources=origin.sources,
-            moved=node_traffic(generated, origin.nodes),
-            flops=sum(in_loops[name] for name in origin.fx if name in in_loops) or None,
+            moved=None if moved is None else moved * nest.launches,
+            flops=flops * nest.launches or None,
         )
 
     return replace(profile, parts=tuple(map(part, profile.parts)), nests=tuple(map(nest, profile.nests)))

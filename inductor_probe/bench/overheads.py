@@ -128,6 +128,9 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     are a part of the kernels' times. The compiled callable is the call and the guards, which are timed by
     themselves: their difference to a long call would drown in its noise. On CUDA the host's time is divided
     so, into launches, wrapper and guards, and beside it the time of the GPU.
+
+    Parts never exceed the whole: where kernels take longer one by one than the call that runs them all, their
+    times are scaled to it (`Overheads.scale`), and nothing is left for the rest.
     """
     first, rounds = processes[0], Rounds(processes)
     cuda = first.device != "cpu"
@@ -139,16 +142,20 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     by_name: dict[tuple[str, str], list[int]] = {}
     for index in steps:
         by_name.setdefault((first.parts[index].kind, first.parts[index].name), []).append(index)
+    busy = _sum(rounds, steps, "seconds") if steps else None
+    scale = call.seconds / busy.seconds if busy is not None and busy.seconds > call.seconds else 1.0
     for (kind, name), indexes in by_name.items():
-        rows.append(_row(kind, name, device, _sum(rounds, indexes, "seconds"), len(indexes)))
+        time = _scaled(_sum(rounds, indexes, "seconds"), scale)
+        rows.append(_row(kind, name, device, time, len(indexes)))
     launched = [index for index in steps if all(process.parts[index].host for process in processes)]
     launches = _sum(rounds, launched, "host") if launched else None
-    busy = _sum(rounds, steps, "seconds") if steps else None
     if launches is not None and not cuda:
-        rows.append(_row("launches", "launches", "host", launches, len(launched)))
+        kernels = sum(row.seconds for row in rows if row.kind == "kernel")
+        of_kernels = _at_most(_scaled(launches, scale), kernels)
+        rows.append(_row("launches", "launches", "host", of_kernels, len(launched)))
     if busy is not None:
         rest = _rest(rounds, steps, "seconds", busy, call)
-        rows.append(_row("rest" if cuda else "wrapper", "rest" if cuda else "wrapper", device, rest))
+        rows.append(_row("rest" if cuda else "wrapper", "rest" if cuda else "wrapper", device, _left(rest)))
         if rest.seconds < -max(rest.uncertainty, _EXCEEDS * call.seconds):
             numbers = {"kernels_s": busy.seconds, "call_s": call.seconds}
             remarks.append(measured("kernels-exceed-call", "analysis", Subject("graph", ""), numbers))
@@ -156,13 +163,14 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
         rows.append(_row("call", CALL, "device", call))
         call = rounds.time(lambda process: np.array(_required(process, "call").host))
         if launches is not None:
-            rows.append(_row("launches", "launches", "host", launches, len(launched)))
             rest = _rest(rounds, launched, "host", launches, call)
-            rows.append(_row("wrapper", "wrapper", "host", rest))
+            of_call = _at_most(launches, call.seconds)
+            rows.append(_row("launches", "launches", "host", of_call, len(launched)))
+            rows.append(_row("wrapper", "wrapper", "host", _left(rest)))
     rows.append(_row("call", CALL, "host", call))
     if guarded := all(_part(process, "guards") for process in processes):
         guards = rounds.time(_guards)
-        rows.append(_row("guards", "guards", "host", guards))
+        rows.append(_row("guards", "guards", "host", _left(guards)))
         compiled = replace(call, seconds=call.seconds + max(guards.seconds, 0.0))
         rows.append(_row("compiled", "compiled", "host", compiled))
     rows = _with_shares(rows)
@@ -183,7 +191,36 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
         disturbed=sum(part.disturbed for process in processes for part in process.parts),
         remarks=tuple(remarks),
         processes=len(processes),
+        scale=scale,
     )
+
+
+def _scaled(time: _Time, scale: float) -> _Time:
+    """Return a time times a scale below one: it is uncertain by what it was shortened, too."""
+    seconds = time.seconds * scale
+    return replace(time, seconds=seconds, uncertainty=time.uncertainty + abs(time.seconds - seconds))
+
+
+def _at_most(time: _Time, whole: float) -> _Time:
+    return _scaled(time, whole / time.seconds) if time.seconds > whole else time
+
+
+def _left(rest: _Time) -> _Time:
+    """Return what is left of a whole: nothing where its parts exceed it, give or take by how much they do."""
+    over = max(-rest.seconds, 0.0)
+    return replace(rest, seconds=max(rest.seconds, 0.0), uncertainty=rest.uncertainty + over)
+
+
+def within(times: Sequence[tuple[float, float]], whole: float) -> tuple[list[tuple[float, float]], float]:
+    """Return the times of parts so that none is negative and they do not exceed the whole, and what is left.
+
+    A part has seconds, and by how much they may be off. Where the parts, timed one by one, take longer than
+    the whole, each is its share of it, and may be off by what it was shortened, too.
+    """
+    total = sum(max(seconds, 0.0) for seconds, _ in times)
+    scale = max(whole, 0.0) / total if total > max(whole, 0.0) else 1.0
+    parts = [(max(seconds, 0.0) * scale, off + max(seconds, 0.0) * (1 - scale)) for seconds, off in times]
+    return parts, max(whole - sum(seconds for seconds, _ in parts), 0.0)
 
 
 def _sum(rounds: Rounds, indexes: Sequence[int], field: str) -> _Time:
@@ -220,16 +257,8 @@ def _row(kind: str, name: str, side: Side, time: _Time, launches: int = 0) -> Ov
 
 
 def _with_shares(rows: Sequence[OverheadRow]) -> list[OverheadRow]:
-    """Fill in shares of each side's last row or, where its parts take more than that alone, of their sum."""
-    totals = {}
-    for side in ("host", "device"):
-        mine = [row for row in rows if row.side == side]
-        kernels = any(row.kind in ("kernel", "library") for row in mine)  # their times have their launches
-        sums = ("call", "compiled", "launches") if kernels else ("call", "compiled")
-        parts = [row.seconds for row in mine if row.kind not in sums]
-        totals[side] = (
-            max(mine[-1].seconds, sum(seconds for seconds in parts if seconds > 0)) if mine else 0.0
-        )
+    """Fill in shares of each side's last row."""
+    totals = {row.side: row.seconds for row in rows}
     return [replace(row, share=row.seconds / totals[row.side]) if totals[row.side] else row for row in rows]
 
 

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from inductor_probe.bench.client import Event, JobFailedError, Server
-from inductor_probe.bench.overheads import CALL, Rounds, overheads_of
+from inductor_probe.bench.overheads import CALL, Rounds, overheads_of, within
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.code import LoopNest
@@ -158,6 +158,8 @@ class _Conclusion:
     def profile(self) -> Profile:
         """Return all rows."""
         measured = [*self.result["remarks"], *self.result["measured"]]
+        parts = tuple(self._parts())
+        kernels = {part.name: part.seconds for part in parts if part.kind == "kernel"}
         return Profile(
             graph=self.file.path.parent.name,
             torch=self.result["torch"],
@@ -168,8 +170,8 @@ class _Conclusion:
             traced=self._time([call["call"] for call in self.clocked])[0],
             mark=self._mark,
             rounds=len(self.clocked),
-            parts=tuple(self._parts()),
-            nests=tuple(self._nest_rows()),
+            parts=parts,
+            nests=tuple(self._nest_rows(kernels)),
             lines=tuple(self._line_rows()),
             clocks=tuple(self._clock_rows()),
             timeline=tuple(self._timeline()),
@@ -213,8 +215,9 @@ class _Conclusion:
                 times = row.seconds, row.uncertainty, row.share
                 yield ProfilePart(kind, name, "device", *times, row.launches)
         host = [*self._launched(cuda), *self._rest_of_wrapper()]
-        gap = self._call[0] - sum(part.seconds for part in host)
-        yield from host
+        fitted, gap = within([(part.seconds, part.uncertainty) for part in host], self._call[0])
+        for part, time in zip(host, fitted, strict=True):
+            yield self._part(part.kind, part.name, time, part.count)
         yield self._part("gap", "gap", (gap, self._call[1]))
         yield self._part("call", CALL, self._call)
         if guards := self.overheads.row("guards"):
@@ -271,28 +274,29 @@ class _Conclusion:
         mine = [launch for launch in launches if self._names[launch["kernel"]] == kernel]
         return sum(len(launch["nests"]) + _EMPTY_NOTES for launch in mine)
 
-    def _nest_rows(self) -> Iterator[NestTime]:
+    def _nest_rows(self, shown: Mapping[str, float]) -> Iterator[NestTime]:
+        """Yield the loop nests of each kernel, and what is outside of them: together the time `shown`."""
         for kernel, whole in self._kernels.items():
-            outside = whole.copy()
-            for number, nest in enumerate(self.file.nests[kernel], 1):
-                if (kernel, number) not in self._nests:
-                    continue
-                series = self._nests[kernel, number]
-                outside -= series
-                threads, busy = self._threads_of[kernel, number]
-                yield self._nest(kernel, number, nest, series, threads, busy)
-            yield self._nest(kernel, None, None, outside)
+            numbers = [key[1] for key in sorted(self._nests) if key[0] == kernel]
+            series = [self._nests[kernel, number] for number in numbers]
+            kernel_s = shown.get(kernel, self._time(whole)[0])
+            times, outside = within([*map(self._time, series)], kernel_s)
+            for number, time in zip(numbers, times, strict=True):
+                nest = self.file.nests[kernel][number - 1]
+                yield self._nest(kernel, number, nest, time, *self._threads_of[kernel, number])
+            off = self._time(whole - np.sum(series, axis=0) if series else whole)[1]
+            yield self._nest(kernel, None, None, (outside, off))
 
     def _nest(  # noqa: PLR0917 - a row
         self,
         kernel: str,
         number: int | None,
         nest: LoopNest | None,
-        series: np.ndarray,
+        time: tuple[float, float],
         threads: int = 1,
         busy: float = 1.0,
     ) -> NestTime:
-        seconds, off = self._time(series)
+        seconds, off = time
         loops = tuple(f"{loop.variable} {loop.trips}" for loop in nest.order) if nest else ()
         return NestTime(
             kernel=kernel,
@@ -311,18 +315,23 @@ class _Conclusion:
 
     def _line_rows(self) -> Iterator[LineTime]:
         text = self.file.source.split("\n")
-        for number, line in enumerate(self.lines):
-            if count := self._count(number):
-                series = self._line_seconds[number]
-                if line["kind"] == "launch" and line["target"] in self._kernels:
-                    launches = self._launch_counts[line["target"]]
-                    notes = self._clock_reads(line["target"]) + launches
-                    series = series - (notes * self._note + 2 * launches * self._steady) / launches * count
-                seconds, off = self._time(series)
-                code = " ".join(part.strip() for part in text[line["first"] - 1 : line["last"]])
-                share = seconds / self._whole if self._whole else 0.0
-                span = self.file.span_of(line["first"], line["last"])
-                yield LineTime(span, code, line["kind"], line["target"], seconds, off, share, count)
+        counts = {number: count for number in range(len(self.lines)) if (count := self._count(number))}
+        times, _ = within([self._time(self._line_series(*item)) for item in counts.items()], self._call[0])
+        for (number, count), (seconds, off) in zip(counts.items(), times, strict=True):
+            line = self.lines[number]
+            code = " ".join(part.strip() for part in text[line["first"] - 1 : line["last"]])
+            share = seconds / self._whole if self._whole else 0.0
+            span = self.file.span_of(line["first"], line["last"])
+            yield LineTime(span, code, line["kind"], line["target"], seconds, off, share, count)
+
+    def _line_series(self, number: int, count: int) -> np.ndarray:
+        """Return what a line took in each call, without reading the clocks of the kernel that it launches."""
+        line, series = self.lines[number], self._line_seconds[number]
+        if line["kind"] == "launch" and line["target"] in self._kernels:
+            launches = self._launch_counts[line["target"]]
+            notes = self._clock_reads(line["target"]) + launches
+            series = series - (notes * self._note + 2 * launches * self._steady) / launches * count
+        return series
 
     def _clock_rows(self) -> Iterator[KernelClock]:
         refused = {name: f"its copy does not compile: {why}" for name, why in self.result["refused"]}

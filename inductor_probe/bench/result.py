@@ -60,6 +60,8 @@ def result_of(samples: Samples) -> BenchResult:
         [*comparisons, *(ablation.comparison for ablation in ablations)],
         in_rounds,
     )
+    call_s = next((time.seconds for time in times if time.name == CALL), None)
+    once, not_believed = once_timed(first, call_s)
     variants: dict[str, Variant] = {}  # as the first process that found it wrong, or else the first, has it
     warnings: dict[tuple[object, ...], Remark] = {}  # the first of those that differ in their numbers only
     for process in processes:
@@ -80,8 +82,8 @@ def result_of(samples: Samples) -> BenchResult:
         margin=margin,
         variants=tuple(variants.values()),
         comparisons=_with_few_samples(comparisons, times),
-        times=(*times, *once_timed(first)),
-        warnings=tuple(warnings.values()),
+        times=(*times, *once),
+        warnings=(*warnings.values(), *not_believed),
         ablations=ablations,
         overheads=overheads,
         flops=timed[0].flops if timed else None,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from inductor_probe.model.bench import Comparison, Measurement
+from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Process, Series
 
 
@@ -45,10 +46,20 @@ def times_of(
     return tuple(times[name] for name in names)
 
 
-def once_timed(process: Process) -> tuple[Measurement, ...]:
-    """Return the times of kernels that were timed in one call only, the longest first."""
+def once_timed(process: Process, call_s: float | None) -> tuple[tuple[Measurement, ...], tuple[Remark, ...]]:
+    """Return the times of kernels that were timed in one call only, the longest first.
+
+    Nothing in a call takes longer than it: where they do so together, that one call was disturbed, and none
+    of its times is to be believed. A remark says so in their place. `call_s` is None where it is not known.
+    """
     ranked = sorted(process.timed_once, key=lambda item: -item[1])
-    return tuple(Measurement(f"{name} in one call", seconds, 0.0, 1, "once") for name, seconds in ranked)
+    total = sum(seconds for _, seconds in ranked)
+    if call_s is not None and total > call_s:
+        names = tuple(name for name, _ in ranked)
+        numbers = {"kernels": names, "once_s": total, "call_s": call_s}
+        return (), (measured("once-exceeds-call", "hazard", Subject("graph", process.graph), numbers),)
+    times = (Measurement(f"{name} in one call", seconds, 0.0, 1, "once") for name, seconds in ranked)
+    return tuple(times), ()
 
 
 def blocks_of(name: str, series: Sequence[Series]) -> list[float]:

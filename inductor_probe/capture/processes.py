@@ -26,6 +26,8 @@ STAGING = "INDUCTOR_PROBE_STAGING"  # as in startup/sitecustomize.py
 _PYTHON = re.compile(r"python[\d.]*")
 _before_fork: dict[str, float] = {}
 """What dynamo had counted when this process was forked, or a recording began in it."""
+_cleared_ns: list[float] = []
+"""What dynamo had counted of the time of compiles each time when a script reset it."""
 
 
 def variables_to_follow(staging: Path) -> dict[str, str]:
@@ -65,10 +67,27 @@ def dynamo_counts() -> dict[str, float]:
     if dynamo is None:
         return {}
     # What its `calculate_time_spent` adds up; in nanoseconds.
-    spent = getattr(dynamo, "cumulative_time_spent_ns", {})
-    phases = [spent[phase] for phase in _COMPILING if phase in spent]
+    phases = [*_cleared_ns, *_compiling_ns(dynamo)]
     counts = {"frames": dynamo.counters["stats"]["unique_graphs"]}
     return {**counts, "seconds": sum(phases) / 1e9} if phases else counts
+
+
+def see_resets(dynamo: Any) -> None:
+    """Keep what dynamo has counted of compiles when `torch._dynamo.reset()` clears it."""
+
+    def around(reset: Callable[[], None]) -> Callable[[], None]:
+        def keep_and_reset() -> None:
+            _cleared_ns.extend(_compiling_ns(dynamo))
+            reset()
+
+        return keep_and_reset
+
+    wrap(dynamo, "reset_frame_count", around)
+
+
+def _compiling_ns(dynamo: Any) -> list[float]:
+    spent = getattr(dynamo, "cumulative_time_spent_ns", {})
+    return [spent[phase] for phase in _COMPILING if phase in spent]
 
 
 _COMPILING = ("entire_frame_compile", "entire_backward_compile")

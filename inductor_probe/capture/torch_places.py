@@ -94,6 +94,7 @@ _CUDA: dict[str, tuple[str, ...]] = {
 PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._logging._internal", "configure_artifact_log", "which logs are kept", (RECORD,)),
     TorchPlace("torch._dynamo.guards", "is_recompiles_enabled", "whether dynamo logs recompiles", (RECORD,)),
+    TorchPlace("torch._dynamo.utils", "reset_frame_count", "when counts of compiles are cleared", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__enter__", "the folder of a graph", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__exit__", "that a graph's folder is complete", (RECORD,)),
     TorchPlace(_DEBUG, "DebugFormatter.fx_graph", "constants of the FX graph", (RECORD,)),

@@ -72,7 +72,7 @@ def roofline_rows(
     compared = []
     for work in works:
         timed = [row for row in rows if runs_kernel(work.name, row.kind, row.name)]
-        seconds = sum(row.seconds for row in timed)
+        seconds = sum(row.seconds for row in timed) / overheads.scale
         if seconds > 0:
             launches = sum(row.launches for row in timed)
             compared.append(roofline_row(work, seconds, launches, roofline, cold=cold))
@@ -99,7 +99,18 @@ def roofline_row(
     flop_rate = work.flops / seconds if work.flops is not None else None
     flop_share = flop_rate / product.rate if flop_rate is not None and product else None
     row = RooflineRow(work, seconds, rate, place if copy else None, share, flop_rate, flop_share, ())
-    return replace(row, remarks=_remarks(row, seconds / max(launches, 1), roofline, cold=cold))
+    row = replace(row, remarks=_remarks(row, seconds / max(launches, 1), roofline, cold=cold))
+    return _without_refused(row)
+
+
+def _without_refused(row: RooflineRow) -> RooflineRow:
+    """Return a row without the rates that nothing reached on this machine: its remarks say why."""
+    reasons = {remark.code: remark.number("reason") for remark in row.remarks}
+    if reasons.get("above-copy-rate", "last-cache") != "last-cache":
+        row = replace(row, rate=None, place=None, share=None)
+    if "above-matmul-rate" in reasons:
+        row = replace(row, flop_rate=None, flop_share=None)
+    return row
 
 
 def _place(moved: float, roofline: Roofline) -> str:
@@ -118,7 +129,8 @@ def _remarks(row: RooflineRow, launch_s: float, roofline: Roofline, *, cold: boo
 
     remarks = []
     if row.share is not None and row.share > _HIGH:
-        remarks.append(remark("above-copy-rate", row.share, {"reason": _why_high(row, roofline, cold=cold)}))
+        reason = _why_high(row, roofline, cold=cold)
+        remarks.append(remark("above-copy-rate", row.share, {"reason": reason}))
     if row.share is not None and row.share < _LOW and (row.flop_share is None or row.flop_share < _LOW):
         short = launch_s < (_LAUNCH_CPU_S if roofline.device == "cpu" else _LAUNCH_CUDA_S)
         reason = "launch" if short else "indirect" if row.work.indirect else "arithmetic"
@@ -132,7 +144,8 @@ def _why_high(row: RooflineRow, roofline: Roofline, *, cold: bool) -> str:
     moved = row.work.moved or 0
     if row.work.indirect:
         return "indirect"
-    if row.place == "memory" and moved <= roofline.last_cache and not cold:
+    fastest = max((peak.rate for peak in roofline.peaks if peak.what == "copy"), default=0.0)
+    if row.place == "memory" and moved <= roofline.last_cache and not cold and (row.rate or 0) <= fastest:
         return "last-cache"
     if row.place != "memory" and moved <= roofline.cache // 4:
         return "smaller-cache"

@@ -95,7 +95,7 @@ class OverheadRow:
         seconds: one estimate for all rows and tables: see `bench.overheads.Rounds`.
         mad: of the rounds that it rests on. uncertainty: by how much `seconds` may be off.
         share: of the side's last row.
-        nonzero: whether it is not zero for sure. Else it may be nothing, and differences may be negative.
+        nonzero: whether it is not zero for sure. Else it may be nothing.
         launches: how many it stands for.
     """
 
@@ -125,6 +125,7 @@ class Overheads:
         rounds: how many were timed. repeated, disturbed: blocks taken once more since something else ran
             meanwhile, and those where that did not help.
         processes: how many they were timed in.
+        scale: what the times of kernels alone were multiplied with, so that they do not exceed the call.
     """
 
     device: str
@@ -137,6 +138,7 @@ class Overheads:
     disturbed: int
     remarks: tuple[Remark, ...]
     processes: int = 1
+    scale: float = 1.0
 
     def row(self, kind: str, side: Side = "host") -> OverheadRow | None:
         """Return the first row of a kind."""
@@ -148,7 +150,7 @@ class RooflineRow:
     """A kernel against the roofline.
 
     Attributes:
-        seconds: a call of the graph, over all of its launches: what the overhead table has.
+        seconds: a call of the graph, over all of its launches: alone, before the overhead table scales it.
         rate: bytes a second; `place` and `share`: the copy that it is compared to, and the part of that rate.
         flop_rate, flop_share: the same for floating-point operations a second.
         remarks: why a share is not to be believed.

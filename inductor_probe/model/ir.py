@@ -82,6 +82,10 @@ class BufferLayout:
     extras: tuple[tuple[str, str], ...] = ()
 
 
+PRINTED_STRIDE = "printed stride"
+"""The name in `BufferLayout.extras` of a stride that cannot be that of the memory: a library packed it."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeUser:
     """A reader of a buffer. `node` is its name, or `OUTPUT` for the graph's output."""

@@ -61,7 +61,7 @@ MemoryFormat: TypeAlias = Literal[
 
 PatternKind: TypeAlias = Literal[
     "contiguous", "reversed", "strided", "broadcast", "indirect", "scalar", "piecewise", "whole_buffer",
-    "unknown",
+    "part", "unknown",
 ]  # fmt: skip
 
 
@@ -72,7 +72,8 @@ class Pattern:
     Attributes:
         kind: `contiguous` (stride 1), `reversed` (a negative stride), `strided` (any other), `broadcast`
             (stride 0), `indirect` (through a loaded index), `scalar` (nothing loops), `piecewise` (the
-            variable stands under a division or modulo), `whole_buffer` (extern kernels), or `unknown`.
+            variable stands under a division or modulo), `whole_buffer` (extern kernels), `part` (of a buffer,
+            that a library call is passed), or `unknown`.
         stride: in elements for one step; for `contiguous`, `reversed` and `strided`.
         run: elements until the walk jumps, for `contiguous` where that is less than a cache line.
         reversed_loops: outer loops that walk backwards.
@@ -127,6 +128,7 @@ class Access:
         contiguous: True when consecutive steps of the innermost loop touch consecutive or the same elements,
             None when it is not known. This is about the loops of the IR, `generated` about the kernel's.
         count: how many times the node makes this very access.
+        parts: the views of the buffer that a library call is passed; none where it is passed all of it.
         generated: the same access in the text of `kernel`; None where it could not be identified there.
     """
 
@@ -142,6 +144,7 @@ class Access:
     count: int = 1
     span: Span | None = field(default=None, compare=False)
     generated: GeneratedAccess | None = None
+    parts: tuple[BufferLayout, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class ProfilePart:
 
     Attributes:
         name: of the kernel or library function; the kind for what has no name.
-        seconds: with what reading clocks takes subtracted; `gap` may be negative.
+        seconds: with what reading clocks takes subtracted; `gap` is what is left of the whole.
         uncertainty: by how much it may be off. share: of the last part of its side.
         count: how many launches, calls or lines it stands for.
         moved: bytes that it has to read and write. flops: that it has to compute. None where not known.
@@ -65,12 +65,14 @@ class NestTime:
         kind: see `LoopNest`; None for what is outside.
         line, last: of the kernel's text, 1-based; 0 for what is outside.
         loops: trips of its loops, outermost first: `x0 64`.
-        seconds: from the first thread's begin to the end of all. uncertainty: by how much it may be off.
+        seconds: from the first thread's begin to the end of all; together those of the kernel.
+        uncertainty: by how much it may be off.
         share: of the call.
         threads: how many ran it. busy: what they worked in the mean, over what the busiest one did.
         launches: how often it ran in a call.
         moved: bytes that its nodes read and write, each buffer once a direction. flops: that they compute.
-        nodes: that its lines are proved to compute for. sources: lines of the user's program.
+            Both over all launches.
+        nodes: that its lines are proved to compute for, in its first launch. sources: lines of the user's.
     """
 
     kernel: str

@@ -42,7 +42,8 @@ BenchCode: TypeAlias = Literal[
     "one-process", "guard-outside-margin", "disturbed-quads", "processes-disagree", "too-few-quads",
     "too-few-processes", "too-many-processes", "near-margin", "readings-differ",
     # about the overhead table, and what a kernel reaches of the roofline
-    "kernels-exceed-call", "few-samples", "above-copy-rate", "below-copy-rate", "above-matmul-rate",
+    "kernels-exceed-call", "once-exceeds-call", "few-samples",
+    "above-copy-rate", "below-copy-rate", "above-matmul-rate",
     "matmul-not-measured", "roofline-not-measured",
     # about the processes
     "no-fork", "other-harness", "process-lost", "budget-exceeded",

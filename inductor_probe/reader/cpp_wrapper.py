@@ -54,7 +54,7 @@ from inductor_probe.reader.cpp_values import (
     without_suffixes,
 )
 from inductor_probe.reader.kernel_comments import kernel_comment
-from inductor_probe.reader.values import shorten
+from inductor_probe.reader.values import constant_layout, shorten
 
 _FOLDING = re.compile(r"void AOTInductorModel::_const_run_impl\(")
 """Folds constants when a package is loaded: `aot_inductor.use_runtime_constant_folding`."""
@@ -308,16 +308,9 @@ class _CppReader:
     def _constant(self, match: re.Match[str], span: Span, number: int) -> bool:
         facts = self.constants.get(int(match["place"]), {})
         size, stride = (braced_dims(facts.get(key, "{}")) for key in ("shape", "stride"))
-        layout = BufferLayout(
-            "Constant",
-            device_of(facts.get("device_type", "")),
-            dtype_of(facts.get("dtype", "")),
-            size,
-            stride,
-            extras=tuple(
-                (key, facts[key].strip('"')) for key in ("original_fqn", "data_size") if key in facts
-            ),
-        )
+        extras = ((key, facts[key].strip('"')) for key in ("original_fqn", "data_size") if key in facts)
+        device, dtype = device_of(facts.get("device_type", "")), dtype_of(facts.get("dtype", ""))
+        layout = constant_layout(device, dtype, size, stride, tuple(extras))
         name = match["name"]
         self.allocations[name] = Allocation(name, "constant", layout if facts else None, None, span)
         return True
@@ -326,7 +319,9 @@ class _CppReader:
         """Note a constant of a frozen graph, which the Python around passes behind the inputs."""
         name = match["name"]
         example = self.examples.get(name)
-        layout = replace(example, kind="Constant") if example and example.size is not None else None
+        layout = None
+        if example is not None and example.size is not None:
+            layout = constant_layout(example.device, example.dtype, example.size, example.stride)
         self.allocations[name] = Allocation(name, "constant", layout, None, span)
         return True
 

@@ -23,7 +23,7 @@ from inductor_probe.reader.cpp_kernels import cpp_kernels
 from inductor_probe.reader.cpp_wrapper import parse_cpp_wrapper
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.python_text import parse_readable_part
-from inductor_probe.reader.values import dotted, shorten
+from inductor_probe.reader.values import constant_layout, dotted, shorten
 from inductor_probe.reader.wrapper import WrapperReader
 
 _CONSTANT = re.compile(
@@ -247,9 +247,7 @@ def _top_level(
 def _constant_layout(line: str) -> BufferLayout | None:
     """Read `x = None  # device(type='cpu') torch.float32 (16,) (1,) 7f9f22183de0`; None for any other line.
 
-    `GraphLowering.allocate_non_dup_const_name` writes device, dtype, size, stride and hash. Of a weight that
-    freezing packed for a library the stride is `(1, 0, 0, 0)`, which says nothing of its memory: the layout
-    has no stride then, and the printed one in `extras`.
+    `GraphLowering.allocate_non_dup_const_name` writes device, dtype, size, stride and hash.
     """
     match = _CONSTANT.search(line)
     if match is None:
@@ -258,12 +256,5 @@ def _constant_layout(line: str) -> BufferLayout | None:
         tuple(int(number) for number in match[name].split(",") if number.strip())
         for name in ("size", "stride")
     )
-    packed = any(length > 1 and not step for length, step in zip(size, stride, strict=False))
-    return BufferLayout(
-        kind="Constant",
-        device=match["device"] + (f":{match['index']}" if match["index"] else ""),
-        dtype=match["dtype"],
-        size=size,
-        stride=None if packed else stride,
-        extras=(("printed stride", str(list(stride))),) if packed else (),
-    )
+    device = match["device"] + (f":{match['index']}" if match["index"] else "")
+    return constant_layout(device, match["dtype"], size, stride)

@@ -18,6 +18,7 @@ from functools import lru_cache
 
 from inductor_probe.backends.brackets import unwrapped
 from inductor_probe.model.ir import (
+    PRINTED_STRIDE,
     BufferLayout,
     Dep,
     Dim,
@@ -315,3 +316,21 @@ def _bool(text: str) -> bool:
 def shorten(text: str) -> str:
     """Cut a text for a message."""
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def constant_layout(
+    device: str | None,
+    dtype: str | None,
+    size: tuple[Dim, ...] | None,
+    stride: tuple[Dim, ...] | None,
+    extras: tuple[tuple[str, str], ...] = (),
+) -> BufferLayout:
+    """Return the layout of a constant of the module.
+
+    Of a weight that freezing packed for a library torch prints the stride `(1, 0, 0, 0)`, which says nothing
+    of its memory: the layout has no stride then, and the printed one in `extras`.
+    """
+    pairs = zip(size or (), stride or (), strict=False)
+    if any(length not in (0, 1) and step == 0 for length, step in pairs):
+        stride, extras = None, (*extras, (PRINTED_STRIDE, str(list(stride or ()))))
+    return BufferLayout("Constant", device, dtype, size, stride, extras=extras)

@@ -24,7 +24,12 @@ def bytes_text(size: Dim | None) -> str:
         value, unit = value / _KIB, f"{prefix}iB"
         if value < _KIB:
             break
-    return f"{value:.3g} {unit}"
+    return f"{three_digits(value)} {unit}"
+
+
+def three_digits(value: float) -> str:
+    """Return a number with three digits, and no exponent where it has more: `1.25`, `1000` (not `1e+03`)."""
+    return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def bytes_were(size: Dim | None, recorded: int | None) -> str:
@@ -92,9 +97,9 @@ def duration(seconds: float) -> str:
 
 
 def rate_text(rate: float | None, unit: str) -> str:
-    """`48.3 GB/s`; nothing where not known."""
+    """`48.3 GB/s`, `2.15 GFLOP`; nothing where not known."""
     if rate is None:
         return ""
-    units = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"))
-    size, prefix = next((step for step in units if rate >= step[0]), units[-1])
-    return f"{rate / size:.3g} {prefix}{unit}"
+    units = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+    size, prefix = next((step for step in units if rate >= step[0]), (1.0, ""))
+    return f"{three_digits(rate / size)} {prefix}{unit}"

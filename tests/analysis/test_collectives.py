@@ -121,6 +121,7 @@ def test_buckets_are_gathered_into_a_part_of_a_buffer() -> None:
         ("buf0",),
         ("buf0",),
     )
+    assert (gather.bytes_in, gather.bytes_out) == (1536, 3072), "it is passed a half of the buffer"
     assert (scatter.buffers, scatter.results, scatter.bytes_in, scatter.bytes_out) == (
         ("buf26",), ("buf27",), 3072, 1536
     )  # fmt: skip

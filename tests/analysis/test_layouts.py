@@ -20,6 +20,7 @@ from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.report.pages.layouts import layout_table
 from inductor_probe.report.terminal import to_text
+from inductor_probe.report.words.layouts import part_text
 from tests.conftest import all_graph_dirs
 from tests.dumps import graph_in
 
@@ -168,6 +169,23 @@ def test_a_reduction_reads_along_the_reduced_loop_and_stores_outside_of_it(read:
 def test_extern_kernels_read_whole_buffers(read: Read) -> None:
     found = row(read("torch-2.13.0-cpu/mlp_train", 1), "primals_4")
     assert [access.pattern for access in found.reads] == [Pattern("whole_buffer")]
+
+
+def test_a_call_reads_the_part_that_it_is_passed(read: Read) -> None:
+    """`starts[1:]` of a call was `whole buffer`."""
+    graph = read("torch-2.13.0-cpu/mlp_train", 1)
+    assert graph.code is not None
+    view = "reinterpret_tensor(primals_4, (63, ), (1, ), 1)"
+    calls = (
+        replace(call, args=tuple(view if "primals_4" in text else text for text in call.args))
+        for call in graph.code.externs
+    )
+    code = replace(graph.code, externs=tuple(calls))
+    (access,) = row(replace(graph, code=code), "primals_4").reads
+    assert (access.pattern, part_text(access.parts)) == (
+        Pattern("part"),
+        "a part: [63] with strides [1] from element 1",
+    )
 
 
 def test_an_unknown_buffer_offers_near_names(read: Read) -> None:

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from inductor_probe.analysis.kernels import kernel_rows
-from inductor_probe.analysis.work import flops_by_node, kernel_work
+from inductor_probe.analysis.links import launches
+from inductor_probe.analysis.memory_format import element_bytes, size_bytes
+from inductor_probe.analysis.work import (
+    buffer_traffic,
+    call_traffic,
+    flops_by_node,
+    kernel_work,
+    node_traffic,
+)
+from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxGraph, FxNode
+from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.timing import FlopCount
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from inductor_probe.reader.values import constant_layout
 from tests.conftest import all_graph_dirs
+
+Read = Callable[..., CompiledGraph]
+PROGRAMS = "torch-2.13.0-cpu-programs"
 
 
 def fx(*nodes: tuple[str, str, str]) -> FxGraph:
@@ -109,3 +125,84 @@ def test_what_lays_out_the_operands_of_a_convolution_has_none_of_its_flops() -> 
     assert counted["cpp_fused_convolution_1"] is None
     assert counted["extern_kernels.convolution"] == 9
     assert sum(filter(None, counted.values())) == 9
+
+
+def calls_of(graph: CompiledGraph) -> dict[str, tuple[object, object]]:
+    rows = [row for row in kernel_rows(graph) if row.backend == "extern"]
+    return {row.name.removesuffix(".default"): (row.bytes_read, row.bytes_written) for row in rows}
+
+
+@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+def test_a_call_moves_the_same_bytes_in_every_screen(folder: Path) -> None:
+    """`dump` had 97 KiB for a topk, `why` 33: the results of a call are nodes of their own."""
+    found = graph_dir(folder)
+    assert found is not None
+    graph = read_graph(found)
+    for row in kernel_rows(graph):
+        read = row.bytes_read if row.recorded_read is None else row.recorded_read
+        written = row.bytes_written if row.recorded_written is None else row.recorded_written
+        if row.backend == "extern" and isinstance(read, int) and isinstance(written, int) and row.nodes:
+            assert node_traffic(graph, row.nodes) == read + written
+            if len(row.launches) == 1:
+                assert {node_traffic(graph, [node]) for node in row.nodes} == {read + written}
+
+
+def test_a_view_moves_nothing(read: Read) -> None:
+    graph = read(f"{PROGRAMS}/fallbacks")
+    assert calls_of(graph)["torch.ops.aten.view_as_real"] == (0, 0)
+    (calls,) = (calls for name, calls in launches(graph).items() if "view_as_real" in name)
+    for moves_nothing in ("shallow_copy_data_", "set_.source_Tensor", "_conj", "view.dtype"):
+        assert call_traffic(graph, f"torch.ops.aten.{moves_nothing}", calls) == (0, 0)
+
+
+def test_a_call_moves_what_it_is_passed(read: Read) -> None:
+    """Of a view its own elements; of a list all of it; in a part of a buffer it writes that part."""
+    gathered = calls_of(read(f"{PROGRAMS}/bucketed_collectives"))
+    assert gathered["torch.ops._c10d_functional.all_gather_into_tensor_out"] == (384 * 4, 768 * 4)
+    reduced = calls_of(read(f"{PROGRAMS}/collective_kinds"))
+    assert reduced["torch.ops._c10d_functional.all_reduce_coalesced_"] == (1024, 1024)
+    into_others = calls_of(read(f"{PROGRAMS}/matrices"))
+    assert into_others["extern_kernels.addmm"] == (1056, 256)
+
+
+def test_a_call_that_mutates_a_slice_moves_the_slice(read: Read) -> None:
+    """A cache of 64 KiB was said to be written where 4 KiB of it were."""
+    graph = read(f"{PROGRAMS}/collective_kinds")
+    (call,) = launches(graph)["torch.ops._c10d_functional.all_reduce_coalesced_.default"]
+    target = "torch.ops._c10d_functional.all_reduce_coalesced_.default"
+    names = call.passed[0].text.strip("[]").split(", ")
+    views = ", ".join(f"reinterpret_tensor({name}, (4, ), (1, ), 8)" for name in names)
+    part = replace(call, passed=(replace(call.passed[0], text=f"[{views}]"), *call.passed[1:]))
+    assert call_traffic(graph, target, [part]) == (len(names) * 16, len(names) * 16)
+
+
+def test_a_buffer_is_not_reached_by_what_takes_a_view_of_it(read: Read) -> None:
+    graph = read(f"{PROGRAMS}/fallbacks")
+    (row,) = (row for row in kernel_rows(graph) if "view_as_real" in row.name)
+    (operand,) = (passed.buffer for passed in row.launches[0].passed if passed.layout and passed.buffer)
+    assert buffer_traffic(graph, operand or "") == element_bytes(row.launches[0].passed[0].layout)
+
+
+def test_a_packed_constant_has_the_bytes_that_torch_wrote_down_or_those_of_its_elements() -> None:
+    """A weight of 1,728 bytes had 64: its printed stride is (1, 0, 0, 0)."""
+    size, stride = (16, 3, 3, 3), (1, 0, 0, 0)
+    packed = constant_layout("cpu", "float32", size, stride)
+    assert (packed.stride, size_bytes(packed), element_bytes(packed)) == (None, 1728, 1728)
+    padded = constant_layout("cpu", "float32", size, stride, (("data_size", "2048"),))
+    assert size_bytes(padded) == 2048
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "elements"),
+    [
+        ((2, 3), (3, 1), 6),
+        ((2, 3), (192, 1), 6),
+        ((2, 3), (0, 1), 3),
+        ((5, 3), (1, 1), 7),
+        ((0, 3), (3, 1), 0),
+    ],
+)
+def test_gaps_are_not_moved_and_what_is_broadcast_is_once(
+    size: tuple[int, ...], stride: tuple[int, ...], elements: int
+) -> None:
+    assert element_bytes(BufferLayout("View", "cpu", "float32", size, stride)) == elements * 4

@@ -66,6 +66,8 @@ def test_the_parts_add_up_to_the_call_and_what_is_missing_is_a_row(one: ip.Profi
     seconds = {part.kind: part.seconds for part in profile.parts}
     inside = sum(seconds[kind] for kind in kinds[:8])
     assert inside == pytest.approx(seconds["call"])
+    assert min(seconds.values()) >= 0
+    assert sum(line.seconds for line in profile.lines) <= seconds["call"] * (1 + 1e-9)
     assert seconds["call"] + max(seconds["guards"], 0.0) == pytest.approx(seconds["compiled"])
     assert profile.whole.share == pytest.approx(1.0)
 
@@ -83,7 +85,8 @@ def test_a_nest_with_a_thousand_times_the_work_comes_first(one: ip.Profiles, two
         assert all(nest.nodes and nest.launches == 1 for nest in nests)
         (kernel,) = (part for part in profile.parts if part.kind == "kernel")
         outside = next(nest for nest in profile.nests if nest.number is None)
-        assert kernel.seconds == pytest.approx(sum(nest.seconds for nest in nests) + outside.seconds, rel=0.5)
+        assert kernel.seconds == pytest.approx(sum(nest.seconds for nest in nests) + outside.seconds)
+        assert outside.seconds >= 0
         assert {node for nest in nests for node in nest.nodes} == {*kernel.nodes}
 
 
@@ -247,7 +250,8 @@ def test_a_profile_of_a_gpu_says_what_calls_in_a_loop_wait_for(two: Profile) -> 
             ProfilePart(kind, name, side, time, 0.0, time / wholes[side]) for kind, name, side, time in named
         )
 
-    long, short = (replace(two, device="cuda", nests=(), parts=parts(time)) for time in (40e-6, 4e-6))
+    bare = replace(two, device="cuda", nests=(), lines=(), call=15e-6)  # what this machine took is not of it
+    long, short = (replace(bare, parts=parts(time)) for time in (40e-6, 4e-6))
     assert profile_sentence(long) == (
         "A call takes 40.00 us of the GPU and 20.00 us of the host, 5.000 us of it guards. Calls in a loop "
         "wait for the GPU: triton_poi_fused_0 is 75.0 % of its time."

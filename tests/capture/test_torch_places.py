@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.capture import hooks, processes, recorders, targets
-from inductor_probe.capture.torch_places import DECISION, PLACES, RECORD, TARGET, TOPICS, wrap
+from inductor_probe.capture.torch_places import (
+    DECISION,
+    PLACES,
+    RECORD,
+    TARGET,
+    TOPICS,
+    wrap,
+    wraps_undone,
+)
 
 
 def test_a_place_stands_once_and_says_what_it_decides() -> None:
@@ -74,3 +82,19 @@ def test_a_place_that_is_no_function_any_more_is_refused() -> None:
     debug.DebugContext.__enter__ = None
     with pytest.raises(TypeError, match="not a function"):
         wrap(debug, "DebugContext.__enter__", lambda original: original)
+
+
+def test_compiles_before_a_reset_of_dynamo_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that took a minute to compile, and reset dynamo, was said to have compiled for 0.1 s."""
+    import torch._dynamo.utils  # noqa: PLC0415 - takes seconds, and the other tests do without
+
+    monkeypatch.setattr(processes, "_cleared_ns", [])
+    with wraps_undone() as replace_imported:
+        processes.see_resets(torch._dynamo.utils)
+        replace_imported()
+        before = processes.dynamo_counts().get("seconds", 0)
+        torch._dynamo.utils.cumulative_time_spent_ns["entire_frame_compile"] += 5e9
+        torch._dynamo.reset()
+        torch._dynamo.utils.cumulative_time_spent_ns["entire_backward_compile"] += 2e9
+        assert processes.dynamo_counts()["seconds"] == pytest.approx(before + 7)
+    torch._dynamo.utils.cumulative_time_spent_ns.clear()

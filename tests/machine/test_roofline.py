@@ -71,9 +71,9 @@ def test_a_product_is_held_against_one_of_its_dtype() -> None:
         (KernelWork("k", 64), 1e-3, "bound by arithmetic"),
         (KernelWork("k", 60 * MIB), 1e-3, "fit in the last-level cache"),
         (KernelWork("k", MIB // 4), 1e-6, "smaller cache"),
-        (KernelWork("k", 2 * MIB), 1e-6, "the byte count is wrong"),
+        (KernelWork("k", 2 * MIB), 1e-6, "our byte count"),
         (KernelWork("k", 200 * MIB, indirect=True), 1e-3, "its loads are indirect"),
-        (KernelWork("k", 60 * MIB, 2_000_000_000, "float32"), 10e-3, "of the measured matmul rate"),
+        (KernelWork("k", 60 * MIB, 2_000_000_000, "float32"), 10e-3, "our flop count"),
     ],
 )
 def test_what_cannot_be_is_remarked_with_its_likely_cause(work: KernelWork, seconds: float, why: str) -> None:

@@ -51,7 +51,7 @@ def shown(overheads: Overheads, width: int = 80) -> str:
 
 def test_a_cpu_in_one_sentence() -> None:
     assert overhead_sentence(CPU) == (
-        "Compiled call takes 512.0 us: kernels 442.0 us; wrapper 70.00 us, 2 allocations. "
+        "Compiled call takes 512.0 us: kernels 442.0 us; rest (wrapper) 70.00 us, 2 allocations. "
         "Guards add 9.000 us."
     )
 
@@ -59,7 +59,7 @@ def test_a_cpu_in_one_sentence() -> None:
 def test_cuda_says_which_side_limits_the_rate_and_what_cannot_be_measured() -> None:
     assert overhead_sentence(CUDA) == (
         "Compiled call takes 6.500 us of the host's time: 1 launch 8.000 us; "
-        "wrapper not measurable (below 4.000 us), 1 allocation. "
+        "rest (wrapper) not measurable (below 4.000 us), 1 allocation. "
         "The GPU is busy for 6.000 us: the host limits the rate of calls, 7.000 us from call to call."
     )
 
@@ -69,7 +69,7 @@ def test_the_table_has_a_row_for_each_part_and_the_remarks() -> None:
                                time       MAD    share
 cpp_fused_a_0 x2           442.0 us  0.100 us   84.8 %
   of that: launches        12.00 us  0.100 us    2.3 %
-wrapper                    70.00 us  0.100 us   13.4 %
+rest (wrapper)             70.00 us  0.100 us   13.4 %
 Compiled call              512.0 us  0.100 us   98.3 %
 guards                     9.000 us  0.100 us    1.7 %
 Compiled call with guards  521.0 us  0.100 us  100.0 %
@@ -89,7 +89,7 @@ triton_a_0                                    5.000 us  0.100 us  1.0 %
 other work of the GPU                         1.000 us  0.100 us  0.2 %
 Compiled call (GPU)                           6.000 us  0.100 us  1.2 %
 launches                                      8.000 us  0.100 us  1.5 %
-wrapper                not measurable (below 4.000 us)
+rest (wrapper)         not measurable (below 4.000 us)
 Compiled call (host)                          6.500 us  0.100 us  1.2 %
 times of one process: those of others differ by a few percent; ratios are of all
 processes\

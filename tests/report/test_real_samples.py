@@ -22,9 +22,9 @@ from tests.fixtures.make_samples import CASES, GPU, SAMPLES
 
 TIME = r"\d[\d.,]* (?:ns|us|ms|s)"
 ROW = re.compile(rf"^ *(?P<name>\S.*?)  +(?P<time>{TIME})(?:  |$)")
-CLAUSES = (  # Compiled call takes 28.49 us: kernels 27.21 us; wrapper 1.27 us, 1 allocation. Guards add 9 us.
+CLAUSES = (  # Compiled call takes 28.49 us: kernels 27.21 us; rest (wrapper) 1.27 us. Guards add 9 us.
     re.compile(rf"(?P<name>Compiled call) takes (?P<time>{TIME}):"),
-    re.compile(rf"(?P<name>wrapper) (?P<time>{TIME}),"),
+    re.compile(rf"(?P<name>rest \(wrapper\)) (?P<time>{TIME}),"),
     re.compile(rf"(?P<name>Guards) add (?P<time>{TIME})"),
 )
 GPU_ROWS = " (GPU)"

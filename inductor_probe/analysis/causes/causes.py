@@ -20,7 +20,7 @@ from inductor_probe.analysis.causes.rules import By, Source
 from inductor_probe.analysis.flips import flips_of_decision
 from inductor_probe.analysis.fusion.recorded import ABOUT_MANY, decision_of_pair, untried_of_node
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.analysis.links import launches, links
+from inductor_probe.analysis.links import links
 from inductor_probe.analysis.names import (
     EVERY_TYPE,
     fx_called,
@@ -29,7 +29,7 @@ from inductor_probe.analysis.names import (
     lines_called,
     resolve,
 )
-from inductor_probe.analysis.work import buffer_traffic, call_traffic, node_traffic, shared_bytes
+from inductor_probe.analysis.work import buffer_traffic, node_traffic, shared_bytes
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.cause import TURN, Cause, Change, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -356,22 +356,7 @@ class _Maker:
                 traffic = [buffer_traffic(self._graph, name) for group in decision.subjects for name in group]
                 known = [size for size in traffic if size is not None]
                 return sum(known) if known else None
-        moved = node_traffic(self._graph, nodes) if nodes else None
-        return self._call_cost(nodes) if moved is None else moved
-
-    def _call_cost(self, nodes: Sequence[str]) -> int | None:
-        """Return the bytes of operands and results of the library calls of nodes; None if none."""
-        linked, calls = links(self._graph).nodes, launches(self._graph)
-        called = [
-            launch
-            for node in nodes
-            if node in linked and (kernel := linked[node].kernel) and "." in kernel
-            for launch in calls.get(kernel, ())
-            if launch.span in linked[node].launches
-        ]
-        sizes = call_traffic(self._graph, tuple({call.span: call for call in called}.values()), nodes)
-        known = [size for size in sizes if isinstance(size, int)]
-        return sum(known) if known else None
+        return node_traffic(self._graph, nodes) if nodes else None
 
     def _time(self, kernels: Iterable[str]) -> float | None:
         times = [self._seconds[kernel] for kernel in kernels if kernel in self._seconds]

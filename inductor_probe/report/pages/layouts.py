@@ -33,7 +33,13 @@ from inductor_probe.report.units import (
     symbols_text,
     table_symbols,
 )
-from inductor_probe.report.words.layouts import format_text, generated_text, pattern_text, unknown_layout
+from inductor_probe.report.words.layouts import (
+    format_text,
+    generated_text,
+    part_text,
+    pattern_text,
+    unknown_layout,
+)
 from inductor_probe.report.words.links import origin_text
 from inductor_probe.report.words.remarks import sentence
 
@@ -179,7 +185,8 @@ def _access_facts(access: Access, others: int) -> Iterator[tuple[str, Inline]]:
     style = "yellow" if contiguous is False else "green"
     if access.index is not None:
         yield "index", f"{access.index}{f'  (and {others} like it)' if others else ''}"
-    yield "pattern", (pattern_text(access.pattern), style if generated is None else "")
+    text = part_text(access.parts) if access.parts else pattern_text(access.pattern)
+    yield "pattern", (text, style if generated is None else "")
     if generated is not None:
         where = f" ({place(generated.span)})" if generated.span else ""
         yield "generated", (f"{generated_text(generated)}{where}", style)

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from inductor_probe.model.bench import OverheadRow, Overheads, RooflineRow, Side
 from inductor_probe.model.timing import Roofline
 from inductor_probe.report.document import Block, Cell, Column, Line, Name, Table
-from inductor_probe.report.units import bytes_text, counted, duration, rate_text
+from inductor_probe.report.units import bytes_text, counted, duration, rate_text, three_digits
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined
 
 _NAME = Column("", fold="middle")
 _ROWS = {
     "launches": "launches",
-    "wrapper": "wrapper",
+    "wrapper": "rest (wrapper)",
     "guards": "guards",
     "rest": "other work of the GPU",
     "compiled": "Compiled call with guards",
@@ -30,12 +30,7 @@ def number_columns(*titles: str) -> list[Column]:
 def overhead_table(overheads: Overheads) -> Iterator[Block]:
     """Yield a row for each kernel, then launches, wrapper and guards, their sums, and remarks."""
     sides: tuple[Side, ...] = ("host",) if overheads.device == "cpu" else ("device", "host")
-    rows = [
-        _overhead_cells(row, titled=len(sides) > 1, within=overheads.device == "cpu")
-        for side in sides
-        for row in overheads.rows
-        if row.side == side
-    ]
+    rows = [_overhead_cells(row, overheads) for side in sides for row in overheads.rows if row.side == side]
     yield Table((_NAME, *number_columns("time", "MAD", "share")), rows)
     for remark in overheads.remarks:
         yield Line((sentence(remark), "dim"))
@@ -51,12 +46,14 @@ def overhead_table(overheads: Overheads) -> Iterator[Block]:
         yield Line((f"{blocks} of calls shared their core with other programs in every attempt", "dim"))
 
 
-def _overhead_cells(row: OverheadRow, *, titled: bool, within: bool) -> list[Cell]:
+def _overhead_cells(row: OverheadRow, overheads: Overheads) -> list[Cell]:
+    on_cpu = overheads.device == "cpu"
     times = f" x{row.launches}" if row.launches > 1 and row.kind in ("kernel", "library") else ""
-    name = _ROWS.get(row.kind) or f"{row.name}{times}"
-    if row.kind == "launches" and within:
+    scaled = " (scaled)" if overheads.scale < 1 and row.kind in ("kernel", "library") else ""
+    name = _ROWS.get(row.kind) or f"{row.name}{times}{scaled}"
+    if row.kind == "launches" and on_cpu:
         name = "  of that: launches"
-    if row.kind in ("call", "compiled") and titled:
+    if row.kind in ("call", "compiled") and not on_cpu:
         name += f" ({'GPU' if row.side == 'device' else 'host'})"
     style = "bold" if row.kind in ("call", "compiled") else ""
     share = f"{row.share * 100:.1f} %"
@@ -75,7 +72,7 @@ def overhead_time(row: OverheadRow) -> str:
 def overhead_sentence(overheads: Overheads) -> str:
     """Say the table in one sentence.
 
-    `Compiled call takes 512.0 us: kernels 430.0 us, wrapper 70.00 us (2 allocations); guards add 9.000 us.`
+    `Compiled call takes 512.0 us: kernels 442.0 us; rest (wrapper) 70.00 us, 2 allocations. Guards add 9 us.`
     """
     call = overheads.row("call")
     if call is None:
@@ -90,7 +87,7 @@ def overhead_sentence(overheads: Overheads) -> str:
         parts.append(f"{counted(launches.launches, 'launch', 'launches')} {overhead_time(launches)}")
     if wrapper := overheads.row("wrapper"):
         allocations = counted(overheads.allocations, "allocation")
-        parts.append(f"wrapper {overhead_time(wrapper)}, {allocations}")
+        parts.append(f"rest (wrapper) {overhead_time(wrapper)}, {allocations}")
     whose = " of the host's time" if cuda else ""
     text = f"{call.name} takes {duration(call.seconds)}{whose}" + (f": {'; '.join(parts)}" if parts else "")
     if guards := overheads.row("guards"):
@@ -111,7 +108,7 @@ def roofline_table(roofline: Roofline, rows: Sequence[RooflineRow]) -> Iterator[
     if rows:
         columns = (*number_columns("time", "bytes", "rate", "share"), Column("of a copy in", fold="never"))
         yield Table((_NAME, *columns), [_copy_cells(row) for row in rows])
-    if products := [row for row in rows if row.flop_rate is not None]:
+    if products := [row for row in rows if row.work.flops is not None]:
         columns = (
             *number_columns("time", "flops", "rate", "share"),
             Column("of a product of", fold="never"),
@@ -132,23 +129,20 @@ def _copy_cells(row: RooflineRow) -> list[Cell]:
 
 def _product_cells(row: RooflineRow) -> list[Cell]:
     rate, share = rate_text(row.flop_rate, "FLOP/s"), _share(row.flop_share)
-    flops = f"{row.work.flops or 0:.3g}"
+    flops = rate_text(row.work.flops, "FLOP")
     return [Name(row.work.name), duration(row.seconds), flops, rate, share, row.work.dtype or ""]
 
 
 def rate_sentence(row: RooflineRow) -> str | None:
-    """Return `k reaches 6.11 % of the copy bandwidth in cache (11 GB/s)`; None where no share is known."""
-    codes = {remark.code for remark in row.remarks}
+    """Return `k reaches 6.11 % of the copy bandwidth in cache (11 GB/s)`; None where no share is known.
+
+    A rate that nothing reached on this machine is not shown: the remark on it is.
+    """
     if below := next((remark for remark in row.remarks if remark.code == "below-copy-rate"), None):
         return f"{row.work.name}: {sentence(below)}"
-    if "above-matmul-rate" in codes:
-        rate = rate_text(row.flop_rate, "FLOP/s")
-        return f"{row.work.name} exceeds the matmul rate measured here ({rate}): --details shows why it may"
-    if "above-copy-rate" in codes:
-        rate = rate_text(row.rate, "B/s")
-        return (
-            f"{row.work.name} exceeds the copy bandwidth measured here ({rate}): --details shows why it may"
-        )
+    for remark in row.remarks:
+        if remark.code in ("above-matmul-rate", "above-copy-rate"):
+            return f"{row.work.name}: {sentence(remark)}"
     if row.flop_share is not None and (row.share is None or row.flop_share > row.share):
         rate = rate_text(row.flop_rate, "FLOP/s")
         return f"{row.work.name} reaches {_share(row.flop_share)} of the matmul rate ({rate})"
@@ -180,4 +174,4 @@ def roofline_sentence(roofline: Roofline) -> str:
 
 
 def _share(share: float | None) -> str:
-    return "" if share is None else f"{share * 100:.3g} %"
+    return "" if share is None else f"{three_digits(share * 100)} %"

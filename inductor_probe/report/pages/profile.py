@@ -112,7 +112,7 @@ def _part_rows(part: ProfilePart, profile: Profile, details: bool, *, titled: bo
         name += f" ({'GPU' if part.side == 'device' else 'host'})"
     yield [
         (Name(name), style),
-        (_time(part.seconds, part.uncertainty, signed=part.kind == "gap"), style),
+        (_time(part.seconds, part.uncertainty), style),
         (_share(part.share), style),
         bytes_text(part.moved) if part.moved is not None else "",
         _rate(part.moved, part.flops, part.seconds),
@@ -153,7 +153,7 @@ def _nest_rows(nests: Sequence[NestTime], details: bool) -> Iterator[list[Cell]]
             if others
             else "  outside of loop nests"
         )
-        yield [Name(name), duration(max(seconds, 0.0)), _share(share), "", "", "", ""]
+        yield [Name(name), duration(seconds), _share(share), "", "", "", ""]
 
 
 def line_table(profile: Profile) -> Iterator[Block]:
@@ -192,7 +192,10 @@ def clock_lines(profile: Profile) -> Iterator[Block]:
         )
         pristine = sum(clock.pristine or 0.0 for clock in clocked)
         added, off = sum(clock.added for clock in clocked), sum(clock.uncertainty for clock in clocked)
-        if pristine > 0:
+        if pristine > 0 and abs(added) <= off:
+            least = f"{off / pristine * 100:.1f} %"
+            text += f"; what they add to the C++ kernels is less than can be measured ({least})"
+        elif pristine > 0:
             share = f"{added / pristine * 100:+.1f} % (+- {off / pristine * 100:.1f} %)"
             text += f"; they add {share} to the C++ kernels"
     yield Line((f"{text}.", "dim"))
@@ -281,11 +284,9 @@ def _name(part: ProfilePart) -> str:
     return f"{_NAMES.get(part.kind, part.name)}{times}"
 
 
-def _time(seconds: float, off: float, *, signed: bool = False) -> str:
-    if signed and seconds < 0:
-        return f"-{duration(-seconds)}"
+def _time(seconds: float, off: float) -> str:
     if seconds <= off:
-        return NOT_MEASURABLE if seconds + off <= 0 else f"< {duration(max(seconds, 0.0) + off)}"
+        return f"< {duration(seconds + off)}" if seconds + off > 0 else NOT_MEASURABLE
     return duration(seconds)
 
 

@@ -41,7 +41,8 @@ def bound_sentence(bound: KernelBound) -> str:
     if bound.arithmetic_seconds is not None and bound.flops is not None and bound.product is not None:
         how = _PRODUCTS.get(bound.product, bound.product)
         rate = rate_text(bound.flops / bound.arithmetic_seconds, "FLOP/s")
-        parts.append(f"{duration(bound.arithmetic_seconds)} for {bound.flops:.3g} FLOP of {how}, at {rate}")
+        flops = rate_text(bound.flops, "FLOP")
+        parts.append(f"{duration(bound.arithmetic_seconds)} for {flops} of {how}, at {rate}")
     if bound.limit == "arithmetic":
         parts.reverse()
     return "; ".join(parts) + f" ({bound.gpu}, cold L2 cache): a bound, no time"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from inductor_probe.model.code import NestFeature
 from inductor_probe.model.formula import Convention
+from inductor_probe.model.ir import PRINTED_STRIDE, BufferLayout
 from inductor_probe.model.layouts import GeneratedAccess, LayoutRow, Pattern
 from inductor_probe.model.nodes import NodeRow
+from inductor_probe.report.units import dims_text
 
 FEATURES: Mapping[NestFeature, str] = {
     "indirect-load": "indirect loads",
@@ -55,7 +57,7 @@ def unknown_layout(row: LayoutRow) -> str:
     if row.packing and row.packing.knowledge == "recorded":
         return f"a weight that {row.packing.operator or 'a library'} packed: its layout is the library's own"
     if row.packing:
-        printed = dict(layout.extras).get("printed stride")
+        printed = dict(layout.extras).get(PRINTED_STRIDE)
         return (
             f"a constant with the stride {printed}, which cannot be that of its memory; inferred: a "
             "weight that freezing packed for a library"
@@ -73,6 +75,15 @@ def pattern_text(pattern: Pattern) -> str:
     elif pattern.kind == "reversed" and pattern.stride != -1:
         text += f", strided by {str(pattern.stride).removeprefix('-')}"
     return text + (f", reversed along {', '.join(pattern.reversed_loops)}" if pattern.reversed_loops else "")
+
+
+def part_text(parts: Sequence[BufferLayout]) -> str:
+    """`a part: [63] with strides [1] from element 1`; several where a call is passed several views."""
+    texts = [
+        f"{dims_text(part.size)} with strides {dims_text(part.stride)} from element {part.offset}"
+        for part in parts
+    ]
+    return f"a part: {'; '.join(texts)}" if len(texts) == 1 else f"{len(texts)} parts: {'; '.join(texts)}"
 
 
 def generated_text(access: GeneratedAccess) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from inductor_probe.harness.remarks import MISSING_CONSTANT
 from inductor_probe.harness.remarks import SENTENCES as HARNESS_WORDS
 from inductor_probe.model.remark import Number, Remark, RemarkKind, by_cost
-from inductor_probe.report.units import bytes_text, counted
+from inductor_probe.report.units import bytes_text, counted, duration
 from inductor_probe.report.words.causes.sentences import short_cause
 from inductor_probe.report.words.layouts import format_words
 from inductor_probe.report.words.templates import MOST_SUBJECTS, fill, listed, subjects
@@ -195,13 +195,18 @@ _DUMP_WORDS: Mapping[str, _Words] = {
     "run-missing": "{process} compiled graphs, and its run is not beside this one: {run|'it has none'}",
 }
 _ABOVE = "{share:.0%} of the measured copy bandwidth: "
+_NOT_SHOWN = (
+    "no kernel does that, so that our {what}, our time or our measurement of the machine is wrong; no rate "
+    "is shown"
+)
 _BELOW = "under 1% of the measured copy bandwidth: "
 _RATE_WORDS: Mapping[str, str] = {  # by the likeliest reason, which nobody recorded
-    "above indirect": _ABOVE + "its loads are indirect and may read less than was counted",
+    "above indirect": _ABOVE + "its loads are indirect and may read less than was counted: no rate is shown",
     "above last-cache": _ABOVE + "its data fit in the last-level cache, those of the copy did not",
     "above smaller-cache": _ABOVE
-    + "its data fit in a smaller cache than those of the copy, or the machine was busy during the copy",
-    "above fewer-bytes": _ABOVE + "it may read only parts of a buffer, or the byte count is wrong",
+    + "its data fit in a smaller cache than those of the copy, or the machine was busy during the copy: no "
+    "rate is shown",
+    "above fewer-bytes": _ABOVE + _NOT_SHOWN.format(what="byte count"),
     "below indirect": _BELOW + "its loads are indirect: it may read less than was counted, or wait for each",
     "below arithmetic": _BELOW
     + "it may be bound by arithmetic, one thread or dependent steps, or move more than was counted",
@@ -233,13 +238,11 @@ _BENCH_WORDS: Mapping[str, _Words] = {
         "interval includes that"
     ),
     "few-samples": (
-        "a call of {subject} takes {call_s:.2g} s, so that it was compared {rounds:# time} only"
-        "[: differences below {half:.1%} are not found]"
+        "a call of {subject} takes {call}, so that it was compared {rounds:# time} only"
+        "[: differences below {half:.1%} are not found][: differences below {factor:.0f}x are not found]"
     ),
     "one-process": "only one process was run: at least {fewest} are needed[, about {seconds} s]",
-    "budget-exceeded": (
-        "more was measured than the budget of {budget_s:.2g} s: nothing shorter could be compared"
-    ),
+    "budget-exceeded": ("more was measured than the budget of {budget}: nothing shorter could be compared"),
     "guard-outside-margin": "compared with itself, {baseline} takes {low:.3f} to {high:.3f}x its own time",
     "disturbed-quads": "the machine is busy: other programs ran during {disturbed} of {quads} measurements",
     "processes-disagree": "processes disagree on which is faster",
@@ -252,14 +255,15 @@ _BENCH_WORDS: Mapping[str, _Words] = {
     ),
     "kernels-exceed-call": (
         "timed one by one, kernels take {more:.0%} longer than the call that runs them all: in it they find "
-        "their data in a cache, or the machine was busy; the time of the call is the one to believe"
+        "their data in a cache, or the machine was busy; their times in the call are scaled to its own"
+    ),
+    "once-exceeds-call": (
+        "in the one call that was looked into, {kernels} took {once}, and a call takes {call}: something "
+        "else ran then, and these times are left out; --kernel NAME times one"
     ),
     "above-copy-rate": lambda values: _RATE_WORDS[f"above {values['reason']}"],
     "below-copy-rate": lambda values: _RATE_WORDS[f"below {values['reason']}"],
-    "above-matmul-rate": (
-        "{share:.0%} of the measured matmul rate: its shape may suit the machine better than the square one "
-        "that was measured, the machine may have been busy then, or the flop count is wrong"
-    ),
+    "above-matmul-rate": "{share:.0%} of the measured matmul rate: " + _NOT_SHOWN.format(what="flop count"),
     "matmul-not-measured": "no matmul of {dtype} was measured: {error}",
     "roofline-not-measured": "the roofline was not measured: {error}",
     "no-fork": "each measuring process imports torch again, as they cannot be forked: {reason}",
@@ -379,6 +383,18 @@ def _bench_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]:
         return {"rest": 1 - values["share"], "factor": values["high_s"] / values["low_s"]}
     if remark.code == "kernels-exceed-call":
         return {"more": values["kernels_s"] / values["call_s"] - 1}
+    if remark.code == "few-samples":
+        half = values.get("half")
+        small = half is not None and half < 1
+        return {
+            "call": duration(values["call_s"]),
+            "half": half if small else None,
+            "factor": None if half is None or small else 1 + half,
+        }
+    if remark.code == "once-exceeds-call":
+        return {"once": duration(values["once_s"]), "call": duration(values["call_s"])}
+    if remark.code == "budget-exceeded":
+        return {"budget": duration(values["budget_s"])}
     if remark.code == "drift":
         return {"change": abs(values["change"]), "slower": "slower" if values["change"] > 0 else "faster"}
     if remark.code == "processes-differ":

@@ -1,0 +1,126 @@
+"""Parts of a time: they add up to the whole and never exceed it, whatever real samples are taken for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inductor_probe.analysis.kernels import kernel_rows
+from inductor_probe.api.profile import joined
+from inductor_probe.bench.overheads import overheads_of, within
+from inductor_probe.bench.times import once_timed
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.profile import NestTime, Profile, ProfilePart
+from inductor_probe.model.timing import OverheadSamples, Samples, TimedPart
+from inductor_probe.report.words.remarks import sentence
+from inductor_probe.store.samples import read_samples
+from tests.analysis.test_work import Read
+from tests.fixtures.make_samples import SAMPLES
+
+if TYPE_CHECKING:
+    from inductor_probe.api.on_disk import GraphOnDisk
+
+REAL: dict[str, Samples] = {path.stem: read_samples(path) for path in sorted(SAMPLES.glob("*.json"))}
+MEASURED = {
+    name: [process.overheads for process in samples.processes if process.overheads is not None]
+    for name, samples in REAL.items()
+}
+PARTS = [
+    part.seconds
+    for processes in MEASURED.values()
+    for process in processes
+    for part in process.parts
+    if part.seconds
+]
+
+
+def disturbed(samples: OverheadSamples, part: int, factor: float) -> OverheadSamples:
+    """Return samples in which something else ran while one part was timed."""
+
+    def slower(one: TimedPart) -> TimedPart:
+        return replace(one, seconds=tuple(time * factor for time in one.seconds))
+
+    place = part % len(samples.parts)
+    parts = tuple(slower(one) if number == place else one for number, one in enumerate(samples.parts))
+    return replace(samples, parts=parts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from([name for name, processes in MEASURED.items() if processes]),
+    first=st.integers(0, 9),
+    part=st.integers(0, 99),
+    factor=st.sampled_from([0.0, 0.1, 1.0, 1.5, 64.0]),
+)
+def test_the_parts_of_a_call_never_exceed_it(name: str, first: int, part: int, factor: float) -> None:
+    """A kernel of 269.9 ms stood in a call of 4.2 ms."""
+    processes = MEASURED[name][first % len(MEASURED[name]) :]
+    table = overheads_of([disturbed(processes[0], part, factor), *processes[1:]])
+    assert 0 <= table.scale <= 1
+    for side in ("device", "host"):
+        rows = [row for row in table.rows if row.side == side]
+        on_gpu = table.device == "cuda" and side == "host"
+        inside = [
+            row
+            for row in rows
+            if row.kind in ("kernel", "library", "wrapper", "rest") or (on_gpu and row.kind == "launches")
+        ]
+        assert all(row.seconds >= 0 and row.share <= 1 + 1e-9 for row in rows)
+        for call in (row for row in rows if row.kind == "call"):
+            if inside:
+                assert sum(row.seconds for row in inside) == pytest.approx(call.seconds)
+        launches = sum(row.seconds for row in rows if row.kind == "launches" and not on_gpu)
+        assert launches <= sum(row.seconds for row in rows if row.kind == "kernel") + 1e-12
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from([-0.1, 0.0, 0.3, 1.0])), max_size=6),
+    st.sampled_from(PARTS),
+)
+def test_what_parts_leave_is_the_rest(
+    parts: Sequence[tuple[tuple[float, ...], float]], whole: Sequence[float]
+) -> None:
+    """`outside of loop nests -0.3 %` is no time: below it stands what reading clocks took too much off."""
+    times = [(seconds[0] * factor, 1e-9) for seconds, factor in parts]
+    fitted, rest = within(times, whole[0])
+    assert all(seconds >= 0 and off >= 1e-9 for seconds, off in fitted)
+    assert sum(seconds for seconds, _ in fitted) + rest == pytest.approx(whole[0])
+    if all(seconds >= 0 for seconds, _ in times) and sum(seconds for seconds, _ in times) <= whole[0]:
+        assert fitted == times, "what fits is left as it was measured"
+
+
+def test_a_kernel_that_took_longer_than_a_call_is_not_in_it() -> None:
+    process = replace(REAL["quiet"].processes[0], timed_once=(("k1", 2e-3), ("k0", 269.9e-3)))
+    times, remarks = once_timed(process, 4.2e-3)
+    assert times == ()
+    assert sentence(remarks[0]).startswith(
+        "in the one call that was looked into, k0, k1 took 271.9 ms, and a call takes 4.200 ms"
+    )
+    for known in (0.3, None):
+        times, remarks = once_timed(process, known)
+        assert ([time.name for time in times], remarks) == (["k0 in one call", "k1 in one call"], ())
+
+
+def test_a_loop_nest_moves_its_bytes_at_each_launch(read: Read) -> None:
+    """Rates were too low by the number of launches: the time was of all of them, the bytes of one."""
+    graph: CompiledGraph = read("torch-2.13.0-cpu-programs/bucketed_collectives")
+    (row,) = (row for row in kernel_rows(graph) if row.name == "cpp_fused_relu_2")
+    assert (len(row.launches), row.bytes_read) == (3, 1536)
+    nest = NestTime(row.name, 1, "vectorised", 1, 2, (), 1e-6, 1e-9, 0.5, launches=3)
+    parts = [
+        ProfilePart("kernel", row.name, "host", 1e-6, 1e-9, 0.5, count)
+        for count in (3, 30)  # as often as there are launches, and in a loop of the wrapper
+    ]
+    profile = Profile(
+        graph.name, "2.13.0", "cpu", 1, "tsc", 2e-6, 2e-6, 0.0, 9, tuple(parts), (nest,), (), (), (), ()
+    )
+    found = joined(cast("GraphOnDisk", SimpleNamespace(generated=graph)), profile, None, {})
+    assert [part.moved for part in found.parts] == [3072, 30720]
+    assert [nest.moved for nest in found.nests] == [3072]
