@@ -96,7 +96,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._dynamo.guards", "is_recompiles_enabled", "whether dynamo logs recompiles", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__enter__", "the folder of a graph", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__exit__", "that a graph's folder is complete", (RECORD,)),
-    TorchPlace(_DEBUG, "DebugFormatter.fx_graph", "constants of the FX graph", (RECORD,)),
+    TorchPlace(_DEBUG, "DebugFormatter.fx_graph", "constants of the FX graph, what it was", (RECORD,)),
     TorchPlace(_FOLDING, "ConstantFolder.run_node", "how a constant is packed", (RECORD,)),
     TorchPlace(_DEBUG, "DebugFormatter.ir_post_fusion", "scheduler nodes after fusion", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.fopen", "where the IR of a subgraph goes", (RECORD,)),
