@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterable
 from enum import IntEnum
@@ -67,6 +68,30 @@ class VariantTextError(ProbeError):
         self.name = name
         self.line = line
         self.what = what
+
+
+class AmbiguousError(ProbeError):
+    """A name means several things; the hint names each by what means it alone."""
+
+
+_LEFT_OUT = re.compile(r"…|\.\.\.")
+
+
+def names_meant(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return which of `known` a name means: the one that is called so, or else all that it is short for.
+
+    Short is the start of a name, or one with an ellipsis for what a screen left out: `triton_poi_…_3`.
+    """
+    names = tuple(dict.fromkeys(known))
+    if name in names or not name:
+        return (name,) if name else ()
+    form = re.compile(".*".join(map(re.escape, _LEFT_OUT.split(name))), re.DOTALL)
+    return tuple(filter(form.fullmatch, names)) or tuple(filter(form.match, names))
+
+
+def shortened(name: str) -> bool:
+    """Whether a screen left out a part of a name."""
+    return _LEFT_OUT.search(name) is not None
 
 
 def near_names(name: str, known: Iterable[str]) -> str | None:

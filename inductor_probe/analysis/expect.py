@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.layouts import layouts
-from inductor_probe.analysis.names import not_found, resolve
+from inductor_probe.analysis.links import nodes_of
+from inductor_probe.analysis.names import ANYTHING, KERNEL_FIRST, not_found, resolve
 from inductor_probe.analysis.run_remarks import run_remarks
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.cause import Cause
@@ -94,22 +95,16 @@ class GraphExpectations:
         rows = kernel_rows(self._graph)
         if not subjects:
             return [*rows]
-        subject = resolve(self._graph, subjects[0], ("kernel", "node", "buffer"))
+        subject = resolve(self._graph, subjects[0], KERNEL_FIRST)
         if subject.type == "kernel":
             return [row for row in rows if row.name == subject.name]
         nodes = self._nodes(subjects[0])
         return [row for row in rows if nodes & {*row.nodes}]
 
     def _nodes(self, name: str) -> frozenset[str]:
-        """Return the unfused nodes that a node, a fused node or a buffer stands for."""
-        subject = resolve(self._graph, name, ("node", "buffer"))
-        index = index_of(self._graph)
-        for nodes in (index.post, index.before):
-            producer = nodes.producer.get(subject.name)
-            if subject.type == "buffer" and producer is not None:
-                return frozenset({producer})
-            if subject.name in nodes.node:
-                return frozenset(leaf.name for leaf in nodes.node[subject.name].leaves())
+        """Return the unfused nodes that a name stands for."""
+        if nodes := nodes_of(self._graph, resolve(self._graph, name, ANYTHING)):
+            return frozenset(nodes)
         raise not_found(self._graph, name, ("node",))
 
     def _kernels(self, expectation: Expectation) -> Checked:
@@ -164,8 +159,7 @@ class GraphExpectations:
         return self._is(expectation, len(tops) == 1, "nodes", (("names", tops),), causes=causes)
 
     def _layout(self, expectation: Expectation) -> Checked:
-        (name,) = expectation.subjects
-        resolve(self._graph, name, ("buffer",))
+        name = resolve(self._graph, expectation.subjects[0], ("buffer",)).name
         rows = layouts(self._graph, name)
         memory_format = rows[0].memory_format if rows else "unknown"
         if memory_format == "unknown":

@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.analysis.links import links
-from inductor_probe.analysis.names import resolve
-from inductor_probe.errors import NotFoundError, ProbeError, near_names
+from inductor_probe.analysis.links import nodes_of
+from inductor_probe.analysis.names import ANYTHING, resolve
+from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision, DecisionKind
 from inductor_probe.model.flip import CHANNELS_LAST_RANKS, Flip, FlipKind
@@ -53,11 +53,11 @@ def flips_of_decision(graph: CompiledGraph, decision: Decision) -> tuple[Flip, .
 def resolved(graph: CompiledGraph, flip: Flip) -> Flip:
     """Return a flip with what its names mean in a graph, so that they mean it in other compiles, too.
 
-    The name of a kernel stands for its nodes, where these are one loop nest.
+    The name of a kernel, a line or an operator stands for its nodes, where torch decides about them at once.
 
     Raises:
-        NotFoundError: the graph has no such subject. ProbeError: a kernel has nodes that torch decides about
-            one by one.
+        NotFoundError: the graph has no such subject. ProbeError: it has several nodes that torch decides
+            about one by one.
     """
     subjects = tuple(map(partial(_subject, graph, flip), flip.subjects, flip.nodes))
     return _with_origins(graph, replace(flip, subjects=subjects))
@@ -65,23 +65,19 @@ def resolved(graph: CompiledGraph, flip: Flip) -> Flip:
 
 def _subject(graph: CompiledGraph, flip: Flip, name: str, parts: frozenset[str]) -> str:
     index = index_of(graph)
-    nodes = {*index.nodes.leaf, *index.before.leaf}
-    if parts <= nodes or name in _values(graph):
+    if parts <= {*index.nodes.leaf, *index.before.leaf}:
         return name
     try:
-        subject = resolve(graph, name, ("node", "buffer", "kernel", "fx"))
-    except NotFoundError:
-        known = [*nodes, *_values(graph)]
-        raise NotFoundError(
-            f"{graph.name} has no {name} for {flip.option}", near_names(name, known)
-        ) from None
-    if subject.type != "kernel":
+        subject = resolve(graph, name, ANYTHING)
+    except NotFoundError as error:
+        raise NotFoundError(f"{graph.name} has no {name} for {flip.option}", error.hint) from None
+    if subject.type in ("node", "buffer", "fx"):
         return subject.name
-    made = tuple(dict.fromkeys(link.node for link in links(graph).of_kernel(subject.name)))
+    made = nodes_of(graph, subject)
     if len(made) != 1 and not _is_one(graph, flip, made):
         raise ProbeError(
             f"{subject.name} has {len(made)} nodes: {flip.option} is about one",
-            f"name one of {', '.join(made)}",
+            f"name one of {', '.join(made)}" if made else f"probe show {subject.name} says what became of it",
         )
     return made[0]
 
@@ -91,16 +87,6 @@ def _is_one(graph: CompiledGraph, flip: Flip, nodes: Sequence[str]) -> bool:
     decided = graph.decisions.decisions if graph.decisions else ()
     about = (one for one in decided if one.kind == flip.decides and not one.speculative)
     return any({*nodes} == {*group} for one in about for group in one.subjects)
-
-
-def _values(graph: CompiledGraph) -> set[str]:
-    """Return buffers and FX nodes that something was decided about, and those that the dump has."""
-    index = index_of(graph)
-    decided = graph.decisions.decisions if graph.decisions else ()
-    about = {
-        name for one in decided if one.subject_type != "node" for group in one.subjects for name in group
-    }
-    return about | {*index.nodes.producer} | {*index.before.producer}
 
 
 def _with_origins(graph: CompiledGraph, flip: Flip) -> Flip:

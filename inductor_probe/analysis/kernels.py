@@ -26,11 +26,13 @@ from inductor_probe.analysis.causes.nests import decisions_of_nests
 from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.layout_remarks import SMALLEST_COST
 from inductor_probe.analysis.linking.fx_ops import VIEWS
-from inductor_probe.analysis.links import launches, links
+from inductor_probe.analysis.links import kernels_of, launches, links
+from inductor_probe.analysis.names import KERNEL_FIRST, resolve
 from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.analysis.work import call_traffic, kernel_traffic
 from inductor_probe.backends import CPP, TRITON, backend_called
+from inductor_probe.errors import AmbiguousError, NotFoundError, near_names
 from inductor_probe.model.code import DECIDED_NESTS, CppFacts, Kernel, NestKind, OutputCode, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
@@ -59,6 +61,35 @@ def kernel_rows(graph: CompiledGraph) -> tuple[KernelRow, ...]:
     first_lines = {row.name: row.launches[0].span if row.launches else row.span for row in rows}
     rows.sort(key=lambda row: (not row.launches, span.first if (span := first_lines[row.name]) else 0))
     return with_bounds(graph, rows)
+
+
+def kernel_called(graph: CompiledGraph, name: str | None) -> KernelRow:
+    """Return the kernel that `name` means: its own, the start of it, or of what it alone computes.
+
+    Without a name the only kernel of C++, or else of Triton.
+
+    Raises:
+        NotFoundError: there is none; near names are offered. AmbiguousError: several fit.
+    """
+    if name is None:
+        of_cpp, of_triton = (
+            [row for row in kernel_rows(graph) if row.backend == kind] for kind in ("cpp", "triton")
+        )
+        if len(found := of_cpp or of_triton) != 1:
+            kind = "C++" if of_cpp else "Triton"
+            what = f"{len(found)} {kind} kernels: name one" if found else "no kernel that was generated"
+            raise NotFoundError(f"{graph.name} has {what}", near_names("", [row.name for row in found]))
+        return found[0]
+    subject = resolve(graph, name, KERNEL_FIRST)
+    names = kernels_of(graph, subject)
+    rows = [row for row in kernel_rows(graph) if row.name in names]
+    if len(rows) > 1:
+        near = near_names(name, [row.name for row in rows])
+        raise AmbiguousError(f"{len(rows)} kernels of {graph.name} compute {name}", near)
+    if not rows:
+        what_is = f"probe show {subject.name} says what is known of it"
+        raise NotFoundError(f"no kernel of {graph.name} is known to compute {name}", what_is)
+    return rows[0]
 
 
 class _Reader:

@@ -10,11 +10,12 @@ from inductor_probe.analysis.access import accesses, touched
 from inductor_probe.analysis.generated_access import GeneratedAccesses
 from inductor_probe.analysis.graph import GraphIndex, index_of, once_per_graph
 from inductor_probe.analysis.layout_remarks import with_remarks
-from inductor_probe.analysis.links import links
+from inductor_probe.analysis.links import links, nodes_of
 from inductor_probe.analysis.memory_format import memory_format, size_bytes
-from inductor_probe.analysis.names import NameType, not_found, resolve
+from inductor_probe.analysis.names import NameType, resolve
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.analysis.work import parts_passed
+from inductor_probe.errors import NotFoundError
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import PRINTED_STRIDE, BufferLayout
 from inductor_probe.model.layouts import Access, Evidence, LayoutRow, Packing, Pattern
@@ -22,28 +23,33 @@ from inductor_probe.model.links import Links
 from inductor_probe.model.manifest import ConstantFact
 from inductor_probe.model.span import Span
 
-_TYPES: tuple[NameType, ...] = ("buffer", "node")
+_TYPES: tuple[NameType, ...] = ("buffer", "node", "kernel", "fx", "line", "operator")
 
 
 def layouts(graph: CompiledGraph, name: str | None = None) -> tuple[LayoutRow, ...]:
     """Return a row for each buffer of the graph, inputs first, then in the order they are written.
 
-    Of a buffer or input alone if it is named (`buf3`, `arg0_1`), of a node (`op3`, `op3_op4`) the buffers
-    that it writes, then those that it reads.
+    Of a buffer or input alone if it is named (`buf3`, `arg0_1`), of anything else (`op3`, `op3_op4`, a
+    kernel, an FX node, a line, an operator) the buffers that its nodes write, then those that they read.
 
     Raises:
-        NotFoundError: the graph has nothing of that name; near names are offered.
+        NotFoundError: the graph has nothing of that name, or no memory for it; what to ask instead is said.
+        AmbiguousError: several kernels fit.
     """
     if name is None:
         return tuple(layout_rows(graph).values())
-    resolve(graph, name, _TYPES)
-    node = index_of(graph).nodes.node.get(name)
-    leaves = tuple(node.leaves()) if node else ()
-    rows = _rows(graph, {name} | {buffer for leaf in leaves for buffer in touched(leaf)})
-    if name in rows:
-        return (rows[name],)
-    if node is None:  # only a node before fusion, or the line of a layout, has this name
-        raise not_found(graph, name, _TYPES)
+    subject = resolve(graph, name, _TYPES)
+    nodes = () if subject.type == "buffer" else nodes_of(graph, subject)
+    leaf = index_of(graph).nodes.leaf
+    leaves = tuple(leaf[node] for node in nodes if node in leaf)
+    rows = _rows(graph, {subject.name} | {buffer for leaf in leaves for buffer in touched(leaf)})
+    if subject.name in rows:
+        return (rows[subject.name],)
+    if not leaves:
+        raise NotFoundError(
+            f"no node of the code of {graph.name} writes or reads memory for {subject.name}",
+            f"probe why {subject.name} has what was decided about it",
+        )
     inside = {leaf.name for leaf in leaves}
     written = [row for row in rows.values() if any(access.node in inside for access in row.writes)]
     read = [row for row in rows.values() if any(access.node in inside for access in row.reads)]

@@ -17,6 +17,14 @@ from inductor_probe.analysis.linking.fx_index import fx_index
 from inductor_probe.analysis.linking.kernel_fx import kernel_fx
 from inductor_probe.analysis.linking.provenance import of_subgraph
 from inductor_probe.analysis.linking.steps import NodeStep, node_runs, read_steps
+from inductor_probe.analysis.names import (
+    became,
+    fx_called,
+    fx_on_lines,
+    kernels_for,
+    lines_called,
+    nodes_called,
+)
 from inductor_probe.analysis.operators import operator
 from inductor_probe.model.autotuning import TemplateChoice, Tuning
 from inductor_probe.model.code import CppFacts, ExternCall, Kernel, TritonFacts
@@ -24,6 +32,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
 from inductor_probe.model.kernels import KernelLaunch, Passed
 from inductor_probe.model.links import Links, NodeLink
+from inductor_probe.model.remark import Subject
 
 _KEYWORD = re.compile(r"\w+=(?!=)")
 _BUFFER_NAMES = ("buf", "arg", "primals", "_")
@@ -64,6 +73,49 @@ def _link(leaf: SchedulerNode, run: NodeStep, computed: Computed, index: GraphIn
         fx_candidates=computed.candidates,
         sources=index.sources(computed.fx or computed.candidates),
     )
+
+
+def nodes_of(graph: CompiledGraph, subject: Subject) -> tuple[str, ...]:
+    """Return the unfused nodes that belong to what a name means: of a buffer the one that writes it."""
+    index, linked = index_of(graph), links(graph)
+    match subject.type:
+        case "node":
+            return nodes_called(graph, subject.name)
+        case "buffer":
+            producer = index.nodes.producer.get(subject.name) or index.before.producer.get(subject.name)
+            return (producer,) if producer else ()
+        case "kernel":
+            return tuple(link.node for link in linked.of_kernel(subject.name))
+    fx = fx_of(graph, subject)
+    if not fx:
+        made = kernels_for(graph, subject.name)
+        return tuple(link.node for kernel in made for link in linked.of_kernel(kernel))
+    return tuple(name for name, link in linked.nodes.items() if not fx.isdisjoint(link.fx))
+
+
+def fx_of(graph: CompiledGraph, subject: Subject) -> frozenset[str]:
+    """Return the FX nodes that an FX node, a line or an operator means, those too that they became."""
+    match subject.type:
+        case "fx":
+            fx: tuple[str, ...] = (subject.name,)
+        case "line":
+            fx = fx_on_lines(graph, lines_called(graph, subject.name))
+        case "operator":
+            fx = fx_called(graph, subject.name) or became(graph, subject.name)
+        case _:
+            fx = ()
+    after = graph.provenance.pre_to_post if graph.provenance else {}
+    return frozenset(fx).union(*(after.get(name, ()) for name in fx))
+
+
+def kernels_of(graph: CompiledGraph, subject: Subject) -> tuple[str, ...]:
+    """Return the kernels that compute what a name means, as far as that is proved."""
+    if subject.type == "kernel":
+        return (subject.name,)
+    linked = links(graph)
+    of_nodes = (linked.nodes[node].kernel for node in nodes_of(graph, subject) if node in linked.nodes)
+    of_fx = (pair.kernel for name in fx_of(graph, subject) for pair in linked.kernels_of_fx(name))
+    return tuple(dict.fromkeys(filter(None, (*of_nodes, *of_fx))))
 
 
 @once_per_graph

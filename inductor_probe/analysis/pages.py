@@ -15,9 +15,9 @@ from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.layouts import layout_rows, outlines
 from inductor_probe.analysis.linking.fx_index import fx_index
 from inductor_probe.analysis.linking.fx_ops import ITEM, VIEWS
-from inductor_probe.analysis.links import links
+from inductor_probe.analysis.links import fx_of, links, nodes_of
 from inductor_probe.analysis.memory_format import size_bytes
-from inductor_probe.analysis.names import lines_called, resolve
+from inductor_probe.analysis.names import ANYTHING, lines_called, nodes_called, resolve
 from inductor_probe.analysis.nodes import node_kind, node_rows
 from inductor_probe.analysis.symbols import symbols
 from inductor_probe.errors import NotFoundError
@@ -39,6 +39,7 @@ from inductor_probe.model.pages import (
     TracePage,
 )
 from inductor_probe.model.proof import KERNEL_COMMENT, PROVENANCE_FILE
+from inductor_probe.model.remark import Subject
 from inductor_probe.model.runs import GraphSummary
 from inductor_probe.model.span import SourceLine
 
@@ -52,7 +53,7 @@ def page_of(graph: CompiledGraph, name: str) -> Page:
         NotFoundError: the graph has nothing of that name; near names are offered.
         ProbeError: several kernels start so.
     """
-    subject = resolve(graph, name)
+    subject = resolve(graph, name, ANYTHING)
     match subject.type:
         case "node":
             return _node_page(graph, subject.name)
@@ -62,6 +63,8 @@ def page_of(graph: CompiledGraph, name: str) -> Page:
             return next(row for row in kernel_rows(graph) if row.name == subject.name)
         case "fx":
             return fx_trace(graph, subject.name)
+        case "operator":
+            return _operator_trace(graph, subject)
     return _line_trace(graph, subject.name)
 
 
@@ -106,11 +109,12 @@ def graph_page(graph: CompiledGraph, summary: GraphSummary) -> GraphPage:
 def _node_page(graph: CompiledGraph, name: str) -> NodePage:
     """Return the page of the node `name`, which the graph has before or after fusion."""
     index = index_of(graph)
-    removed = name not in index.nodes.node
-    node = (index.before if removed else index.nodes).node[name]
+    names = nodes_called(graph, name)
+    removed = any(node not in index.nodes.leaf for node in names)
+    nodes = index.before if removed else index.nodes
     rows = {row.node: row for row in node_rows(graph, pre=removed)}
     buffers = layout_rows(graph)
-    leaves = list(node.leaves())
+    leaves = [nodes.leaf[node] for node in names]
     inside = {leaf.name for leaf in leaves}
     written = [buffer.name for leaf in leaves for buffer in leaf.outputs]
     read = dict.fromkeys(_loaded(graph, name, inside) for leaf in leaves for name in rows[leaf.name].reads)
@@ -118,8 +122,8 @@ def _node_page(graph: CompiledGraph, name: str) -> NodePage:
     private = [row for row in outputs if _is_private(row, inside)] if len(leaves) > 1 else []
     return NodePage(
         graph=graph.name,
-        name=node.name,
-        node_class=node.kind,
+        name=name,
+        node_class=nodes.node[name].kind if name in nodes.node else "",
         parts=tuple(_node_part(graph, leaf, rows[leaf.name]) for leaf in leaves),
         writes=tuple(row for row in outputs if row not in private),
         reads=tuple(buffers[name] for name in read if name in buffers and name not in written),
@@ -197,7 +201,9 @@ def _buffer_page(graph: CompiledGraph, name: str) -> BufferPage:
         for span in [*spans, *(span for other, _, span in leaf.layouts if other == name)]:
             place = f"no node of the generated code writes {name}; {leaf.name} names it at {span}"
             raise NotFoundError(f"{graph.name}: {place}", f"probe show {leaf.name}")
-    raise NotFoundError(f"{graph.name} has no buffer {name}", "probe layouts lists them")
+    raise NotFoundError(
+        f"{graph.name} has no memory of the name {name} any more", f"probe why {name} has what was decided"
+    )
 
 
 def fx_trace(graph: CompiledGraph, name: str) -> TracePage:
@@ -205,7 +211,9 @@ def fx_trace(graph: CompiledGraph, name: str) -> TracePage:
     index = index_of(graph)
     if name in index.fx:
         return _trace(graph, name, index.sources([name]), before=[], after=[index.fx[name]])
-    before = [node for node in (graph.fx_before.nodes if graph.fx_before else ()) if node.name == name]
+    early = [*graph.fx_before.nodes, *graph.fx_before.inputs] if graph.fx_before else []
+    early += graph.fx.inputs if graph.fx else ()
+    before = [node for node in early if node.name == name][:1]
     made_of_it = graph.provenance.pre_to_post.get(name, ()) if graph.provenance else ()
     after = [node for node in index.fx.values() if node.name in made_of_it]
     lines = dict.fromkeys(node.source for node in (*before, *after) if node.source is not None)
@@ -223,6 +231,17 @@ def _line_trace(graph: CompiledGraph, place: str) -> TracePage:
         for nodes in ((node for node in early if node.name not in fx), fx.values())
     )
     return _trace(graph, place, lines, before=before, after=after)
+
+
+def _operator_trace(graph: CompiledGraph, subject: Subject) -> TracePage:
+    """Return what became of the FX nodes that call an operator, or that took its place."""
+    names = fx_of(graph, subject)
+    computed = {name for node in nodes_of(graph, subject) for name in links(graph).nodes[node].fx}
+    fx, early = index_of(graph).fx, graph.fx_before.nodes if graph.fx_before else ()
+    before = [node for node in early if node.name in names and node.name not in fx]
+    after = [node for node in fx.values() if node.name in (names or computed)]
+    lines = dict.fromkeys(node.source for node in (*before, *after) if node.source is not None)
+    return _trace(graph, subject.name, tuple(lines), before=before, after=after)
 
 
 def _source_traces(graph: CompiledGraph) -> tuple[SourceTrace, ...]:

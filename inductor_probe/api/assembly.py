@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from inductor_probe.api.session import Graph
 from inductor_probe.api.trust import require_trust, texts_to_run
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.rows import Causes
     from inductor_probe.api.verbs import Target
 
+Choose: TypeAlias = Callable[["str | None", "Target"], "tuple[Graph, str]"]
 _CODE = "output_code.py"
 _VARIANT = re.compile(r"(?P<kernel>.+)(?P<number>_v\d+)")
 _NEXT_NAME = re.compile(r",\s*(?=[A-Za-z_])")
@@ -103,33 +104,43 @@ def asm(
     )
 
 
-def find_kernel(name: str | None = None, target: Target = None) -> tuple[Graph, str]:
+def find_kernel(
+    name: str | None = None, target: Target = None, *, choose: Choose = open_kernel
+) -> tuple[Graph, str]:
     """Return the graph that has a kernel, or the variant of one in its bench file, and its name.
 
+    `choose` returns graph and name of a kernel; one that several graphs have may be that of the first.
+
     Raises:
-        NotFoundError: there is none. ProbeError: several graphs have it.
+        NotFoundError: there is none. AmbiguousError: several graphs have it.
     """
     try:
-        return open_kernel(name, target)
+        return choose(name, target)
     except NotFoundError:
         variant = _VARIANT.fullmatch(name or "")
         if variant is None:
             raise
-    graph, base = open_kernel(variant["kernel"], target)
+    graph, base = choose(variant["kernel"], target)
     return graph, f"{base}{variant['number']}"
 
 
 def find_kernels(
-    first: str | None = None, second: str | None = None, target: Target = None, *, against: Target = None
+    first: str | None = None,
+    second: str | None = None,
+    target: Target = None,
+    *,
+    against: Target = None,
+    choose: Choose = open_kernel,
 ) -> tuple[tuple[Graph, str], ...]:
     """Return one kernel, or two to compare: `second` of the same target, or of `against`.
 
-    With `against` alone the second has the name of the first.
+    With `against` alone the second has the name of the first. For `choose` see `find_kernel`.
     """
-    graph, name = find_kernel(first, target)
+    graph, name = find_kernel(first, target, choose=choose)
     if second is None and against is None:
         return ((graph, name),)
-    return (graph, name), find_kernel(second or name, target if against is None else against)
+    other = target if against is None else against
+    return (graph, name), find_kernel(second or name, other, choose=choose)
 
 
 def _fields(kernel: CompiledKernel) -> dict[str, Any]:
@@ -153,7 +164,7 @@ def _compile(
     row = graph.kernel(variant["kernel"] if variant else kernel)
     name = f"{row.name}{variant['number']}" if variant else row.name
     if row.backend not in ("triton", "cpp"):
-        raise ProbeError(f"{name} is a {row.backend} kernel, and asm compiles those of Triton and C++")
+        raise ProbeError(f"{name} is a kernel of {row.backend}, and asm compiles those of Triton and C++")
     known = STAGES if row.backend == "triton" else (OF_CPP,)
     for stage in stages:
         if stage not in known:

@@ -31,7 +31,7 @@ _FACTS = ("cpu", "vector_bits", "host")
 class Recipe:
     """What `probe dump` is asked for. `knobs` are those of a scenario and settings of torch.
 
-    `save_inputs` holds for the baseline alone.
+    `save_inputs` holds for the baseline alone; `baseline` is its folder's name, once it is there.
     """
 
     script: Path
@@ -43,6 +43,7 @@ class Recipe:
     target: str | GpuTarget | None = None
     save_inputs: bool = False
     out: Path | None = None
+    baseline: str | None = None
 
     def check(self, candidates: Sequence[Candidate]) -> None:
         """Refuse settings and knobs of candidates that none of the dumps could be made with.
@@ -92,6 +93,7 @@ class Recipe:
             stdout_to_stderr=True,
             program=capture.Program(settings={**threads, **dict(other.variables)}),
             output=output,
+            baseline=self.baseline,
         )
         return kind(read_run(result.run), result.not_remembered)
 

@@ -104,7 +104,7 @@ def dumped_otherwise(
     if len(graph.run.graphs) > 1:  # other graphs may have nodes of the same names
         flips = tuple(replace(flip, graph=flip.graph or graph.name) for flip in candidate.flips)
         candidate = replace(candidate, flips=flips)
-    recipe = as_it_is(graph.run)
+    recipe = replace(as_it_is(graph.run), baseline=graph.run.path.name)
     other = dumped_to_the_end(recipe, kind, candidate)
     if not other.graphs:
         raise other.empty()

@@ -86,7 +86,7 @@ def try_candidates(
     deadline = float("inf") if budget is None else time.monotonic() + budget
     tries = _Tries(
         a=a,
-        recipe=recipe,
+        recipe=replace(recipe, baseline=a.path.name),
         kind=kind,
         settings=settings,
         planned=len(candidates) + (budget is not None),  # with the gains at once

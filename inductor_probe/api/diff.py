@@ -6,9 +6,8 @@ from itertools import chain
 
 from inductor_probe.analysis.diff.graphs import diff_graphs_of_runs, diff_runs, pair_graphs
 from inductor_probe.analysis.diff.kernels import code_diff
-from inductor_probe.analysis.names import kernels_called
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
-from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.errors import NotFoundError, names_meant, near_names
 from inductor_probe.model.diff import DiffOutput, GraphDiff, RunDiff
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
@@ -50,7 +49,7 @@ class Diff(Shown):
         """
         diffs: list[tuple[str, tuple[str, ...]]] = []
         names = [name for diff in self.graphs for match in diff.kernels for name in (*match.a, *match.b)]
-        chosen = set(names if kernel is None else kernels_called(kernel, names))
+        chosen = set(names if kernel is None else names_meant(kernel, names))
         if kernel is not None and not chosen:
             raise NotFoundError(f"neither side has a kernel {kernel}", near_names(kernel, names))
         for diff, (a, b) in zip(self.graphs, self.pairs, strict=True):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_probe.discovery.dump_processes import is_rank, name_of_process, process_of, runs_of_dump
-from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError
 from inductor_probe.model.assembly import REMARKS_NAME
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
 from inductor_probe.model.manifest import ConstantFact, InputFact, Manifest
@@ -138,12 +138,12 @@ class RunOnDisk:
             else way_to_graphs(self.debug_dir),
         )
 
-    def several_graphs(self) -> ProbeError:
+    def several_graphs(self) -> AmbiguousError:
         """Return the error for a run where one graph is needed: its hint names each by what finds it."""
         most = 12
         names = [graph.short_name for graph in self.graphs[:most]]
         more = f" and {len(self.graphs) - most} more" if len(self.graphs) > most else ""
-        return ProbeError(
+        return AmbiguousError(
             f"{self.path} has {len(self.graphs)} graphs: name one", f"one of {', '.join(names)}{more}"
         )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, get_args
 
-from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.errors import NotFoundError, UnreadableError, names_meant, near_names
 from inductor_probe.files import read_text
 from inductor_probe.model.autotuning import ConfigSweep, SweepConfigsOutput, Tuning, TuningsOutput
 from inductor_probe.model.bench import RewriteOutput, RewriteRow
@@ -19,13 +20,13 @@ from inductor_probe.model.layouts import LayoutRow, LayoutsOutput
 from inductor_probe.model.nodes import NodeKind, NodeRow, NodesOutput
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
-from inductor_probe.report.document import Document, Line, apart
+from inductor_probe.report.document import Document, Line, by_graph
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from inductor_probe.api.on_disk import GraphOnDisk
+    from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 
 Row = TypeVar("Row")
 Orders: TypeAlias = Mapping[str, Callable[[Any], Any]]
@@ -66,6 +67,29 @@ class Rows(Shown, tuple[Row, ...], Generic[Row]):
         self.problems = tuple(dict.fromkeys(problems))
         self.unfiltered = len(self)
         return self
+
+    @classmethod
+    def of_graphs(
+        cls, run: RunOnDisk, graphs: Sequence[GraphOnDisk], rows_of: Callable[[GraphOnDisk], Self]
+    ) -> Self:
+        """Join what `rows_of` returns for graphs of a run; what cannot be read is a problem beside others.
+
+        Raises:
+            NotFoundError: the run is empty. UnreadableError: `rows_of` raises it for all of them.
+        """
+        if not graphs:
+            raise run.empty()
+        tables: list[Self] = []
+        failures: list[UnreadableError] = []
+        for graph in graphs:
+            try:
+                tables.append(rows_of(graph))
+            except UnreadableError as error:
+                failures.append(error)
+        if not tables:
+            raise failures[0]
+        problems = [problem for table in tables for problem in table.problems]
+        return cls(chain.from_iterable(tables), [*problems, *(Problem(one.message) for one in failures)])
 
     @property
     def output(self) -> Output:
@@ -131,7 +155,7 @@ class LayoutRows(Rows[LayoutRow]):
     def _view(self) -> Document:
         from inductor_probe.report.pages.layouts import layout_page, layout_table
 
-        return apart(map(layout_page, self)) if self.named else layout_table(self)
+        return by_graph((row.graph, layout_page(row)) for row in self) if self.named else layout_table(self)
 
 
 def _points(row: NodeRow) -> tuple[int, int]:
@@ -157,7 +181,8 @@ def on_line(place: str, line: str) -> bool:
     file, colon, number = line.rpartition(":")
     if not colon:
         file, number = ("", line) if line.isdigit() else (line, "")
-    return (not number or number == known) and (not file or path == file or path.endswith(f"/{file}"))
+    tail = file.removeprefix("…") if file.startswith("…") else f"/{file}"  # as a table cuts a place
+    return (not number or number == known) and (not file or path == file or path.endswith(tail))
 
 
 NODE_KINDS = (*get_args(NodeKind), "fused", "foreach", "unlinked", "ambiguous")
@@ -169,7 +194,7 @@ NODE_FILTERS: Mapping[str, Filter[NodeRow]] = {
     "kernel": Filter(
         lambda row: [row.link.kernel] if row.link.kernel else [],
         "no node runs in a kernel {}",
-        matches=str.startswith,
+        matches=lambda value, word: bool(names_meant(word, (value,))),
     ),
     "reads": Filter(lambda row: row.reads, "no buffer or input {}", known=_buffers),
     "writes": Filter(_written, "no buffer or input {}", known=_buffers),
@@ -404,7 +429,7 @@ def rewrite_rows(graph: GraphOnDisk) -> RewriteRows:
     from inductor_probe.variants.registry import applicable
 
     code, path, _ = code_as_python(texts_of(graph.generated), graph.path, graph.inputs)
-    return RewriteRows(applicable(code, str(path)))
+    return RewriteRows(replace(row, graph=graph.name) for row in applicable(code, str(path)))
 
 
 def tunings_of_graph(graph: GraphOnDisk) -> Tunings:
@@ -426,7 +451,8 @@ def tunings_of_graph(graph: GraphOnDisk) -> Tunings:
     logged = logged_configs(graph.run.path, problems) if triton else ()
     configs = _configs_of_kernels(graph, [tuning for tuning in logged if tuning.operation in triton])
     cached = [replace(tuning, kernel=tuning.operation) for tuning in cached_configs(kernels, problems)]
-    return Tunings((*templates, *configs, *cached), problems)
+    tunings = (*templates, *configs, *cached)
+    return Tunings((replace(tuning, graph=graph.name) for tuning in tunings), problems)
 
 
 def _configs_of_kernels(graph: GraphOnDisk, logged: list[Tuning]) -> list[Tuning]:

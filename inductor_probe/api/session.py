@@ -195,6 +195,18 @@ class Session(Shown):
         run, _ = self._scope()
         return Pages.of_run(run, *self._each(lambda graph: (page(graph, name, raw=raw, code=code),)))
 
+    def tunings(self) -> Tunings:
+        """Return what was autotuned, templates and Triton configs; empty if not recorded."""
+        from inductor_probe.api.rows import Tunings, tunings_of_graph
+
+        return Tunings.of_graphs(*self._scope(), tunings_of_graph)
+
+    def rewrites(self) -> RewriteRows:
+        """Return the rewrites that make variants, each with the kernels and buffers that it applies to."""
+        from inductor_probe.api.rows import RewriteRows, rewrite_rows
+
+        return RewriteRows.of_graphs(*self._scope(), rewrite_rows)
+
     def _each(
         self, rows_of: Callable[[GraphOnDisk], Iterable[Row]], *, earlier: bool = False
     ) -> tuple[list[Row], list[Problem]]:
@@ -336,36 +348,25 @@ class Graph(GraphOnDisk, Session):
         )
 
     def kernel(self, name: str | None = None) -> KernelRow:
-        """Return the kernel whose name is or starts with `name`; if None the only one of C++, else of Triton.
+        """Return the kernel that `name` means; if None the only one of C++, else of Triton.
+
+        That is its name, the start of it, or anything that it alone computes: a node, a buffer, an FX node.
 
         Raises:
-            NotFoundError: there is none; near names are offered. ProbeError: several start so.
+            NotFoundError: there is none; near names are offered. AmbiguousError: several fit.
         """
-        from inductor_probe.analysis.kernels import kernel_rows
-        from inductor_probe.analysis.names import resolve
+        from inductor_probe.analysis.kernels import kernel_called
 
-        rows = kernel_rows(self.generated)
-        if name is None:
-            of_cpp, of_triton = ([row for row in rows if row.backend == kind] for kind in ("cpp", "triton"))
-            if len(found := of_cpp or of_triton) != 1:
-                kind = "C++" if of_cpp else "Triton"
-                what = f"{len(found)} {kind} kernels: name one" if found else "no kernel that was generated"
-                raise NotFoundError(f"{self.name} has {what}", near_names("", [row.name for row in found]))
-            return found[0]
-        subject = resolve(self.generated, name, ("kernel",))
-        return next(row for row in rows if row.name == subject.name)
+        return kernel_called(self.generated, name)
 
-    def tunings(self) -> Tunings:
-        """Return what was autotuned in the graph, templates and Triton configs; empty if not recorded."""
-        from inductor_probe.api.rows import tunings_of_graph
+    def _with_kernel(self, settings: BenchSettings | None) -> BenchSettings:
+        """Return settings with the complete name of their kernel."""
+        from inductor_probe.model.bench import BenchSettings
 
-        return tunings_of_graph(self)
-
-    def rewrites(self) -> RewriteRows:
-        """Return the rewrites that make variants, each with the kernels and buffers that it applies to."""
-        from inductor_probe.api.rows import rewrite_rows
-
-        return rewrite_rows(self)
+        settings = settings or BenchSettings()
+        if settings.kernel is None:
+            return settings
+        return replace(settings, kernel=self.kernel(settings.kernel).name)
 
     def write_bench_file(
         self, *, variants: Sequence[tuple[str, str | None]] = (), rewrites: Sequence[str] = ()
@@ -425,7 +426,7 @@ class Graph(GraphOnDisk, Session):
         """Run the graph's bench file as it stands; see `bench_kernel`."""
         from inductor_probe.api.bench import run_file
 
-        return run_file(self, file, settings, trust=trust, progress=progress)
+        return run_file(self, file, self._with_kernel(settings), trust=trust, progress=progress)
 
     def check_kernel(
         self,
@@ -450,9 +451,8 @@ class Graph(GraphOnDisk, Session):
             NotFoundError: no such kernel or size. ProbeError: there is no Triton; see also `bench_kernel`.
         """
         from inductor_probe.api.kernel_check import check_graph, require_checkable
-        from inductor_probe.model.bench import BenchSettings
 
-        settings = settings or BenchSettings()
+        settings = self._with_kernel(settings)
         require_checkable(self, settings, trust=trust)
         file = self.write_bench_file()
         return check_graph(self, file, settings, limit=limit, trust=trust, progress=progress)
@@ -473,9 +473,8 @@ class Graph(GraphOnDisk, Session):
         from inductor_probe.api.trust import require_trust, source_to_run
         from inductor_probe.bench import session
         from inductor_probe.bench_file.source import other_harness
-        from inductor_probe.model.bench import BenchSettings
 
-        settings = settings or BenchSettings()
+        settings = self._with_kernel(settings)
         require_trust(self, trust=trust, imports=settings.imports, rewriting=True)
         file = self.write_bench_file()
         source = source_to_run(self, settings, trust=trust)

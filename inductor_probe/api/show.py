@@ -27,7 +27,7 @@ from inductor_probe.model.pages import (
 )
 from inductor_probe.model.runs import RunSummary
 from inductor_probe.model.span import Problem
-from inductor_probe.report.document import Document, Line, Picture, apart
+from inductor_probe.report.document import Document, Line, Picture, apart, by_graph
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
@@ -128,7 +128,9 @@ class Pages(Rows[Page]):
             from inductor_probe.report.pages.runs import summary_page
 
             return summary_page(self.outline)
-        return apart(page.document for page in self)
+        if all(isinstance(page.record, GraphPage) for page in self):  # which begin with their names
+            return apart(page.document for page in self)
+        return by_graph((page.graph.name, page.document) for page in self)
 
     @classmethod
     def of_run(cls, run: RunOnDisk, pages: Iterable[Page], problems: Iterable[Problem]) -> Pages:

@@ -12,7 +12,7 @@ from inductor_probe.api.notebook import dump_function
 from inductor_probe.api.session import Graph, Run
 from inductor_probe.discovery.discover import find
 from inductor_probe.discovery.walk import runs_below
-from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError
 from inductor_probe.files import LARGEST_JSON, read_text
 from inductor_probe.model.flip import Flip, parse_flip
 from inductor_probe.reader.debug_dir import read_run
@@ -209,27 +209,43 @@ def _only_graph(run: Run) -> Graph:
 def open_kernel(kernel: str | None = None, target: Target = None) -> tuple[Graph, str]:
     """Return the graph that has a kernel, and the name of the kernel: see `Graph.kernel`.
 
-    NotFoundError: no graph of the target has it. ProbeError: several have it.
+    NotFoundError: no graph of the target has it. AmbiguousError: several have it.
+    """
+    if kernel is None:
+        graph = open_graph(target)
+        return graph, graph.kernel().name
+    graphs = graphs_with(kernel, target)
+    if len(graphs) > 1:
+        raise graphs[0].run.several_graphs()
+    return graphs[0], graphs[0].kernel(kernel).name
+
+
+def graphs_with(kernel: str | None = None, target: Target = None) -> tuple[Graph, ...]:
+    """Return the graphs of a target that have a kernel of this name, all without one.
+
+    NotFoundError: the run is empty, or none of its graphs has it. AmbiguousError: in none does it mean one.
     """
     opened = open_target(target)
-    if kernel is None or isinstance(opened, Graph) or len(opened.graphs) < 2:
-        graph = opened if isinstance(opened, Graph) else _only_graph(opened)
-        return graph, graph.kernel(kernel).name
-    kernels: list[tuple[Graph, str]] = []
-    missing: NotFoundError | None = None
-    for graph in opened.graphs:
+    graphs = (opened,) if isinstance(opened, Graph) else opened.graphs
+    if not graphs:
+        raise opened.run.empty() if isinstance(opened, Graph) else opened.empty()
+    having: list[Graph] = []
+    failures: list[NotFoundError | AmbiguousError] = []
+    for graph in graphs if kernel is not None else ():
         try:
-            kernels.append((graph, graph.kernel(kernel).name))
-        except NotFoundError as error:
-            missing = missing or error
-    if len(kernels) > 1:
-        raise opened.several_graphs()
-    if not kernels:
+            graph.kernel(kernel)
+        except (NotFoundError, AmbiguousError) as error:
+            failures.append(error)
+        else:
+            having.append(graph)
+    if kernel is None or having:
+        return tuple(having) if having else graphs
+    failure = next((error for error in failures if isinstance(error, AmbiguousError)), failures[0])
+    if len(graphs) > 1 and isinstance(failure, NotFoundError):
         raise NotFoundError(
-            f"none of the {len(opened.graphs)} graphs of {opened.path} has a kernel {kernel}",
-            missing.hint if missing else None,
+            f"none of the {len(graphs)} graphs of {graphs[0].run.path} has a kernel {kernel}", failure.hint
         )
-    return kernels[0]
+    raise failure
 
 
 def layouts(name: str | None = None, target: Target = None) -> LayoutRows:
@@ -281,7 +297,9 @@ def diff(a: Target = None, b: Target = None) -> Diff:
                 f"there are not two runs below {here} to compare", "name two: probe diff RUN_A RUN_B"
             )
         return Diff(Run(read_run(runs[-2])), Run(read_run(runs[-1])))
-    sides = open_target(a), open_target(b)
+    sides = [open_target(a), open_target(b)]
+    if b is None and sides[0].path == sides[1].path:  # perhaps there is what `probe whatif` made of it
+        sides[1] = open_target(runs_below(here)[-1])
     for side in sides:
         if isinstance(side, Run) and not side.graphs:
             raise side.empty()
@@ -289,10 +307,10 @@ def diff(a: Target = None, b: Target = None) -> Diff:
 
 
 def tunings(target: Target = None) -> Tunings:
-    """Return what was autotuned in the graph that `target` names, or in a `.csv` table that was exported."""
+    """Return what was autotuned in a run or graph, or what is in a `.csv` table that was exported."""
     if target is not None and Path(target).suffix == ".csv":
         return _tunings_of_table(Path(target))
-    return open_graph(target).tunings()
+    return open_target(target).tunings()
 
 
 def _tunings_of_table(table: Path) -> Tunings:
@@ -303,8 +321,8 @@ def _tunings_of_table(table: Path) -> Tunings:
 
 
 def rewrites(target: Target = None) -> RewriteRows:
-    """Return the named rewrites, and what each applies to in the graph that `target` names."""
-    return open_graph(target).rewrites()
+    """Return the named rewrites, and what each applies to in each graph that `target` names."""
+    return open_target(target).rewrites()
 
 
 def rewrite(*specs: str, target: Target = None, tuned: Path | None = None) -> WrittenBenchFile:

@@ -47,6 +47,7 @@ class Request:
     program: Program
     variables: tuple[tuple[str, str], ...] = ()
     form: ScriptForm = "script"
+    baseline: str | None = None
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -90,6 +91,7 @@ def dump(
     program: Program | None = None,
     env: Mapping[str, str] | None = None,
     output: Path | None = None,
+    baseline: str | None = None,
 ) -> DumpResult:
     """Run `script` in a child process with empty inductor caches, and keep what inductor dumps.
 
@@ -101,6 +103,7 @@ def dump(
         script, form: a file, the name of a module, or the program of a command.
         program: what runs the script in the child, if not `child.py` itself.
         output: a file for all that the script prints, on both streams; None leaves it where ours goes.
+        baseline: name of the run that this one is made to be compared with.
 
     Raises:
         NotFoundError: there is no such target, or no such file of one.
@@ -138,6 +141,7 @@ def dump(
         program=program or Program(),
         variables=tuple((env or {}).items()),
         form=form,
+        baseline=baseline,
     )
     their_control, control = os.pipe()
     answer, their_answer = os.pipe()

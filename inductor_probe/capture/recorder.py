@@ -86,6 +86,28 @@ def _never_fails(
     return guarded
 
 
+def _became(module: Any) -> dict[str, list[str]]:
+    """Return what the user called, and the operators that were decomposed, with the FX nodes they became.
+
+    Dynamo leaves in a node the function or module that was called, and the tracer of AOTAutograd the operator
+    that is being decomposed: `source_fn_stack` and `original_aten` of `Node.meta`, of which inductor names
+    kernels (`get_fused_kernel_name` in `torch/_inductor/utils.py`).
+    """
+    became: dict[str, list[str]] = {}
+    for node in module.graph.nodes:
+        if node.op != "call_function":
+            continue
+        stack = node.meta.get("source_fn_stack") or node.meta.get("fwd_source_fn_stack")
+        called = stack[-1][1] if stack else None
+        aten = getattr(node.meta.get("original_aten"), "_overloadpacket", None)
+        names = (called if isinstance(called, str) else getattr(called, "__name__", None), aten and str(aten))
+        packet = str(getattr(node.target, "_overloadpacket", ""))
+        for name in names:
+            if name and name not in (packet, packet.rpartition(".")[2]):
+                became.setdefault(name, []).append(node.name)
+    return became
+
+
 class Recorder:
     """Events of graphs: `graph` when the folder is made, `origins` when fused, `constants` when there is
     code, `finished` when everything is in the folder, `inputs` when first called.
@@ -117,8 +139,10 @@ class Recorder:
 
     @_never_fails
     def graph_written(self, formatter: Any, module: Any, *_: Any, **__: Any) -> None:
-        """Keep the constants of the FX graph that was written to `fx_graph_runnable.py`."""
-        self._constants.add_attributes(formatter.handler._path, module)
+        """Keep the constants of the FX graph that was written to `fx_graph_runnable.py`, and what it was."""
+        path = formatter.handler._path
+        self._constants.add_attributes(path, module)
+        self.events.write("became", path=path, became=_became(module))
 
     def around_folding(self, run_node: Callable[..., Any]) -> Callable[..., Any]:
         """Return `ConstantFolder.run_node` so that it reports how it packs a constant."""

@@ -324,6 +324,7 @@ class Recording:
             flips=request.child.flips,
             flip_results=tuple(history.flip_results),
             dump=dump,
+            baseline=request.baseline,
         )
 
     def _simulated_gpu(self, substitutes: Sequence[Substitute]) -> SimulatedGpu | None:
@@ -358,13 +359,8 @@ class History:
         match event["event"]:
             case "graph":
                 self.graphs[event["path"]] = self._graph(event)
-            case "origins":
-                origins = [
-                    BufferOrigin(buffer, node, tuple(names)) for buffer, node, names in event["origins"]
-                ]
-                record = self.graphs.get(event["path"])  # torch shows those of each subgraph by themselves
-                known = record.origins if record else ()
-                self._update(event["path"], origins=(*known, *origins))
+            case "origins" | "became":
+                self._add_to_graph(event)
             case "inputs":
                 self._update(event["path"], inputs=tuple(map(_input_fact, event["inputs"])))
             case "constants":
@@ -385,6 +381,16 @@ class History:
                 self._append(event)
             case "end":
                 self.end = event
+
+    def _add_to_graph(self, event: Mapping[str, Any]) -> None:
+        """Add what torch shows of each subgraph by itself."""
+        record, path = self.graphs.get(event["path"]), event["path"]
+        if event["event"] == "became":
+            became = tuple((name, tuple(nodes)) for name, nodes in event["became"].items())
+            self._update(path, became=(*(record.became if record else ()), *became))
+            return
+        origins = [BufferOrigin(buffer, node, tuple(names)) for buffer, node, names in event["origins"]]
+        self._update(path, origins=(*(record.origins if record else ()), *origins))
 
     def _append(self, event: Mapping[str, Any]) -> None:
         if event["event"] == "flip":

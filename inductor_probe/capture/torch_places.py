@@ -97,7 +97,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._dynamo.utils", "reset_frame_count", "when counts of compiles are cleared", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__enter__", "the folder of a graph", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__exit__", "that a graph's folder is complete", (RECORD,)),
-    TorchPlace(_DEBUG, "DebugFormatter.fx_graph", "constants of the FX graph", (RECORD,)),
+    TorchPlace(_DEBUG, "DebugFormatter.fx_graph", "constants of the FX graph, what it was", (RECORD,)),
     TorchPlace(_FOLDING, "ConstantFolder.run_node", "how a constant is packed", (RECORD,)),
     TorchPlace(_DEBUG, "DebugFormatter.ir_post_fusion", "scheduler nodes after fusion", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.fopen", "where the IR of a subgraph goes", (RECORD,)),

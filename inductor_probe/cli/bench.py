@@ -14,9 +14,20 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.api.kernel_check import LIMIT_S, check_graph
+from inductor_probe.api.on_disk import SAMPLES_NAME
 from inductor_probe.api.trust import lacks_gpu, require_trust
+from inductor_probe.api.verbs import graphs_with
 from inductor_probe.cli.completion import KERNEL, KERNEL_OR_TARGET, REWRITE, TARGET, VARIANT
-from inductor_probe.cli.parameters import CommaList, command, resolve, seconds, shared_option
+from inductor_probe.cli.parameters import (
+    CommaList,
+    command,
+    first_graph,
+    first_kernel,
+    resolve,
+    said_first,
+    seconds,
+    shared_option,
+)
 from inductor_probe.cli.screen import (
     OutputFormat,
     give,
@@ -104,7 +115,7 @@ def bench_kernel(
     Edit the _v2 copies and run this again: they are checked, and timed if they are right. All samples are
     written to output_code_bench.json.
     """
-    graph = ip.open_graph(target)
+    graph, options["kernel"] = first_graph(options["kernel"], target)
     settings = BenchSettings(**options)
     untimed = not no_run and lacks_gpu(graph)
     if not no_run:  # before anything is written or said: the refusal of a stranger's dump leaves it as it is
@@ -261,12 +272,14 @@ def rewrite(words: tuple[str, ...], *, tuned: Path | None, output_format: Output
         raise click.UsageError(
             f"expected one graph, not {' and '.join(targets)}; a SPEC is REWRITE:ARGUMENTS"
         )
-    graph = ip.open_graph(targets[0] if targets else None)
+    target = targets[0] if targets else None
     if not specs and tuned is None:
-        status = give_rows(graph.rewrites(), output_format)
+        status = give_rows(ip.rewrites(target), output_format)
         if output_format != "json":
-            say(f"next: probe rewrite {graph.short_name} SPEC adds its variants to the bench file")
+            name = graphs_with(None, target)[0].short_name
+            say(f"next: probe rewrite {name} SPEC adds its variants to the bench file")
         return status
+    graph, _ = first_graph(None, target)
     file = ip.rewrite(*specs, target=graph.path, tuned=tuned)
     _show_written(file, output_format)
     if output_format == "json":
@@ -297,7 +310,7 @@ def check_kernel(
     executes the dump's code, in a process of its own. KERNEL is its name or the start of it: of the variants
     only its own are checked. Exit status 1 if something is wrong, or could not be run.
     """
-    graph, kernel = resolve(words, 1, _open_graph_or_kernel)
+    graph, kernel = resolve(words, 1, first_graph)
     settings = BenchSettings(kernel=kernel, **options)
     with progress_line() as progress:
         checked = graph.check_kernel(settings, limit=limit, trust=trust, progress=progress)
@@ -324,15 +337,11 @@ def sweep_configs(words: tuple[str, ...], *, trust: bool, output_format: OutputF
     """
     text = " ".join(word for word in words if _CONFIGS.fullmatch(word))
     names = [word for word in words if not _CONFIGS.fullmatch(word)]
-    graph, kernel = resolve(names, 1, _open_graph_or_kernel)
+    graph, kernel = resolve(names, 1, first_graph)
     settings = BenchSettings(kernel=kernel, **options)
     require_trust(graph, trust=trust, imports=settings.imports, rewriting=True)  # before anything is said
     say(f"running the kernels: this executes the code that inductor generated for {graph.name}")
     return give_rows(graph.sweep_configs(settings, text, trust=trust), output_format)
-
-
-def _open_graph_or_kernel(kernel: str | None, target: str | None) -> tuple[ip.Graph, str | None]:
-    return ip.open_kernel(kernel, target) if kernel else (ip.open_graph(target), None)
 
 
 @command(
@@ -356,7 +365,7 @@ def export_cpp(
     The command that compiles it is printed; nothing of the dump is run. KERNEL is its name or the start of
     it; it may be left out when the graph has only one C++ kernel.
     """
-    graph, kernel = resolve(words, 1, ip.open_kernel)
+    graph, kernel = resolve(words, 1, first_kernel)
     path = output or Path(f"{kernel}.cpp")
     program = graph.export_cpp(kernel, path.name, sizes=dict(sizes), cxxflags=cxxflags)
     write_output(path, program.text, force=force)
@@ -410,7 +419,8 @@ def asm(
     --stage the lines, where names of registers count as the same. --against takes it from another run, by the
     name of the first one if B is left out.
     """
-    (graph, kernel), *others = resolve(words, 2, partial(ip.find_kernels, against=against))
+    query = partial(ip.find_kernels, against=against, choose=first_kernel)
+    (graph, kernel), *others = resolve(words, 2, query)
     other = others[0] if others else None
     with progress_line() as progress:
         compiled = ip.asm(
@@ -429,8 +439,12 @@ def asm(
 def verdict(target: str | None, *, margin: float | None, details: bool, output_format: OutputFormat) -> int:
     """Make the report of bench-kernel again from its samples, with the same statistics; nothing is run.
 
-    FILE.json is output_code_bench.json, or the folder that it is in; GRAPH names a graph as for bench-kernel.
-    Exit status 1 if a variant was wrong.
+    FILE.json is output_code_bench.json, or the folder that it is in; GRAPH names a graph as for bench-kernel,
+    of a run the first that was measured. Exit status 1 if a variant was wrong.
     """
+    if target is None or not (Path(target).is_file() or Path(target, SAMPLES_NAME).is_file()):
+        graphs = graphs_with(None, target)
+        measured = [graph for graph in graphs if (graph.path / SAMPLES_NAME).is_file()]
+        target = str(said_first(measured or graphs, " that were measured" if measured else "").path)
     bench = ip.verdict(target, margin=margin).with_details(details)
     return give(bench, output_format, ok=bench.correct)

@@ -152,15 +152,16 @@ def why(
 
 
 @command(
-    click.argument("target", required=False, metavar="[GRAPH|TABLE.csv]", type=TARGET),
+    click.argument("target", required=False, metavar="[RUN|GRAPH|TABLE.csv]", type=TARGET),
     click.option("--csv", is_flag=True, help="Print a table that spreadsheets read."),
 )
 def tunings(target: str | None, *, csv: bool, output_format: OutputFormat) -> int:
     """Show what was autotuned: choices with times, configs of Triton kernels, and which of them run.
 
-    GRAPH is a graph's name, the start of it, or a path; it may be left out when the latest run has only one.
     TABLE.csv is what --csv printed before; `probe rewrite GRAPH --tuned TABLE.csv` makes variants of its
     configs. `probe dump` records both; other dumps have them in torch's logs (TORCH_LOGS=+inductor).
+
+    RUN or GRAPH is as for other verbs, the latest run if left out.
     """
     tunings = ip.tunings(target)
     if not csv:
@@ -261,8 +262,8 @@ def _annotate(pages: ip.Pages, output: Path | None, *, line_directives: bool, fo
     if not kernels:
         raise ProbeError("--annotate needs the name of a kernel", "probe kernels lists them")
     if len(kernels) > 1:
-        graphs = ", ".join(map(_short_name, kernels))
-        raise ProbeError(f"{len(kernels)} graphs have this kernel: name one", f"one of {graphs}")
+        names = ", ".join(map(_short_name, kernels))
+        screen.say(f"{len(kernels)} graphs have this kernel: {names}; this is the text of the first")
     text = kernels[0].annotated(line_directives=line_directives)
     if output is None:
         sys.stdout.write(visible(text))  # source code: no line of it may be broken

@@ -9,15 +9,19 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 from click.shell_completion import CompletionItem
 
 from inductor_probe.cli.completion import MODULE
-from inductor_probe.cli.screen import OutputFormat
+from inductor_probe.cli.screen import OutputFormat, relative, say
 from inductor_probe.discovery.discover import find
-from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError
+from inductor_probe.report.units import first_names
+
+if TYPE_CHECKING:
+    from inductor_probe.api.session import Graph
 
 Answer = TypeVar("Answer")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -26,8 +30,8 @@ Decorator = Callable[[Function], Function]
 _TARGETS = {
     "[RUN|GRAPH]": "RUN or GRAPH is a path, a graph's name (model__0_inference_0.0), a label, or the start "
     "of one; LABEL:1 is the labelled run's graph .1. The latest run if left out.",
-    "[GRAPH]": "GRAPH is a path, a graph's name (model__0_inference_0.0), the start of one, or LABEL:1. The "
-    "only graph of the latest run if left out.",
+    "[GRAPH]": "GRAPH is a path, a graph's name (model__0_inference_0.0), the start of one, LABEL:1, or a "
+    "run for its first graph; the latest run if left out.",
 }
 """The word for a target in the usage line of a verb -> the last paragraph of its help."""
 
@@ -167,18 +171,27 @@ def resolve(words: Sequence[str], limit: int, query: Callable[..., Answer]) -> A
     Names and where to look for them are typed in either order. With `limit` 1, `buf0` is a name in the latest
     run, or else a run or graph; `buf0 aa` is the name buf0 in the run aa, or else the name aa in the run
     buf0. With `limit` 2, `op0 aa` is first the pair of these names in the latest run. A path is never a name.
+    What a table puts behind a name, or between two, says nothing: `op10 +3`, `op3 + op4`.
 
     Args:
         words: as typed.
         limit: how many names the verb takes at most.
         query: is called with the names, None for each that is left out, and the target; raises NotFoundError
-            where the run has no such name, or there is no such run or graph.
+            where the run has no such name, or there is no such run or graph, and AmbiguousError where there
+            are several.
 
     Raises:
+        AmbiguousError: of the first reading that means several things, where no other means one.
         NotFoundError: of the reading that came closest: the run is there, and has no such name.
         click.UsageError: more words than names and a target.
     """
-    words = tuple(words)
+    is_pair = any(word == "+" or _JOINED.search(word) for word in words)
+    words = tuple(part for word in words for part in _JOINED.split(word) if not _COUNT.fullmatch(part))
+    if is_pair and limit == 1 and len(words) > 1:
+        pair = " ".join(words[:2])
+        raise click.UsageError(
+            f"{words[0]} + {words[1]} is a pair: probe why {pair} and probe fusion {pair} are about it"
+        )
     if len(words) > limit + 1:
         names = "1 name" if limit == 1 else f"{limit} names"
         raise click.UsageError(f"at most {names} and a run or graph, not {len(words)} arguments")
@@ -186,6 +199,7 @@ def resolve(words: Sequence[str], limit: int, query: Callable[..., Answer]) -> A
     readings += [(words[:-1], words[-1])] if words else []
     readings += [(words[1:], words[0])] if len(words) > 1 else []
     failures: list[tuple[str | None, NotFoundError]] = []
+    several: list[AmbiguousError] = []
     for names_read, target in readings:
         if any(map(_is_path, names_read)):
             continue
@@ -193,9 +207,55 @@ def resolve(words: Sequence[str], limit: int, query: Callable[..., Answer]) -> A
             return query(*names_read, *[None] * (limit - len(names_read)), target)
         except NotFoundError as error:
             failures.append((target, error))
+        except AmbiguousError as error:
+            several.append(error)
+    if several:
+        raise several[0]
     if not failures:
         raise click.UsageError(f"only one run or graph can be named, not two: {' and '.join(words)}")
     raise next((error for target, error in failures if target and _exists(target)), failures[0][1])
+
+
+def first_graph(kernel: str | None, target: str | Path | None) -> tuple[Graph, str | None]:
+    """Return the graph of a target that a verb is about which runs or writes something, with a kernel of it.
+
+    Of several graphs that have the kernel that is the first, which is said.
+
+    Args:
+        kernel: any name that means one kernel; None for all of them.
+
+    Raises:
+        NotFoundError: no graph has the kernel. AmbiguousError: it means several kernels.
+    """
+    from inductor_probe.api.verbs import graphs_with  # slow to import, and not for every verb
+
+    graph = said_first(graphs_with(kernel, target), f" with {kernel}" if kernel else "")
+    return graph, graph.kernel(kernel).name if kernel is not None else None
+
+
+def said_first(graphs: Sequence[Graph], having: str = "") -> Graph:
+    """Return the first of some graphs of a run; that there are others, `having` something, is said."""
+    graph, *others = graphs
+    if others:
+        names = first_names([other.short_name for other in others], _MOST_GRAPHS)
+        run = relative(graph.run.path)
+        say(
+            f"{run} has {len(graphs)} graphs{having}: this is the first, {graph.short_name}; "
+            f"the {'other is' if len(others) == 1 else 'others are'} {names}"
+        )
+    return graph
+
+
+def first_kernel(kernel: str | None, target: str | Path | None) -> tuple[Graph, str]:
+    """Return what `first_graph` does; without a name the only kernel of the graph."""
+    graph, name = first_graph(kernel, target)
+    return graph, name or graph.kernel().name
+
+
+_MOST_GRAPHS = 4
+_JOINED = re.compile(r" \+ ")
+_COUNT = re.compile(r"\+\d*|\(largest\)")
+"""What `probe why` prints behind the first of several names, and between those of a pair."""
 
 
 def _is_path(word: str) -> bool:

@@ -152,6 +152,7 @@ def whatif(
     recipe, known = _baseline(words, cases, target, out, save_inputs=inputs == "real")
     recipe.check(given)  # before A is dumped for nothing
     a = known or _dumped("A", recipe, Candidate())
+    recipe = replace(recipe, baseline=a.path.name)
     given = _with_meaning(given, a, dumped=known is None)
     if len(given) == 1 and not try_all:
         b = _dumped("B", recipe, given[0], a)

@@ -14,7 +14,17 @@
 Of a script that started processes, RUN is the dump: what names the run that stands for it names all of its
 runs. GRAPH and RUN may be the start of a name where no other name starts so. Of several runs with one label
 the latest is meant. What is there as a path goes first, then whole names before starts of names, and graphs
-of the latest run before labels before folder names.
+of the latest run before labels before folder names. A name may have an ellipsis for what a screen left out.
+
+The latest run is the user's: one that `probe whatif` made to be compared with another is not meant without
+its name, so that `probe show op0` shows A's after it, too.
+
+Of a run with several graphs, a verb whose answer is rows answers for each that has the name, one below the
+other under the graph's name, and in one list of rows in JSON (`show`, `why`, `nodes`, `kernels`, `layouts`,
+`fusion`, `tunings`, `rewrite`, `expect`, `profile`, `whatif`). One that runs, writes or judges what is of one
+graph takes the first, or the first that has the kernel, and says so on standard error (`bench-kernel`,
+`check-kernel`, `sweep-configs`, `asm`, `export-cpp`, `verdict`, `rewrite SPEC`, `show --annotate`). Python's
+functions of these refuse such a run, and name its graphs (`open_graph`): a program knows which it means.
 """
 
 from __future__ import annotations
@@ -32,7 +42,7 @@ from inductor_probe.discovery.dump_processes import OF_PROCESS, run_of_process, 
 from inductor_probe.discovery.inductor_cache import graphs_named_in, with_cached_graphs
 from inductor_probe.discovery.package import PACKAGE, is_package
 from inductor_probe.discovery.walk import Below, compile_order, everything_below, runs_below, runs_in
-from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.errors import NotFoundError, names_meant, near_names
 from inductor_probe.files import seen_from
 from inductor_probe.model.debug_dir import TREE, DebugDir, GraphDir
 from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, read_run
@@ -201,7 +211,7 @@ def find(target: str | None, cwd: Path, runs: Sequence[Path] | None = None) -> T
         UnreadableError: a folder that may not be listed, an archive that is damaged.
     """
     if target is None:
-        return _with_others(Target(_first(open_run((runs or _paths(cwd))[-1]))))
+        return _with_others(Target(_first(_latest(runs or _paths(cwd)))))
     path = path_of(target, cwd)
     if dump := dump_at(path):
         return _with_others(dump)
@@ -261,12 +271,23 @@ def _paths(cwd: Path) -> Sequence[Path]:
     return paths
 
 
+def _latest(paths: Sequence[Path]) -> DebugDir:
+    """Read the latest of runs, if there is one of those that are not compared with another."""
+    for path in reversed(paths):
+        run = read_run(path)
+        if run.manifest is None or run.manifest.baseline is None:
+            return with_cached_graphs(run)
+    return open_run(paths[-1])
+
+
 class _Runs:
     """The runs seen from a folder, the latest first."""
 
     def __init__(self, paths: Sequence[Path], cwd: Path) -> None:
         self.cwd = cwd
-        self.runs = [open_run(paths[-1]), *map(read_run, reversed(paths[:-1]))] if paths else []
+        latest = _latest(paths) if paths else None
+        others = (read_run(path) for path in reversed(paths) if latest and path != latest.path)
+        self.runs = [latest, *others] if latest else []
         self.latest_dump: list[DebugDir] = []
         self.labels: dict[str, DebugDir] = {}
         if self.runs:  # those of the latest dump come first, and first of them what stands for it
@@ -359,11 +380,9 @@ class _Runs:
 
 
 def _pick(target: str, things: Mapping[str, _Named] | Sequence[_Named], what: str) -> _Named | None:
-    """Return what is called `target`, or the only thing whose name starts so."""
+    """Return what is called `target`, or the only thing that it is short for."""
     by_name = things if isinstance(things, Mapping) else {thing.name: thing for thing in things}
-    if target in by_name:
-        return by_name[target]
-    starting = [name for name in by_name if name.startswith(target)]
-    if len(starting) > 1:
-        raise NotFoundError(f"{target} is the start of {len(starting)} {what}", near_names(target, starting))
-    return by_name[starting[0]] if starting else None
+    meant = names_meant(target, by_name)
+    if len(meant) > 1:
+        raise NotFoundError(f"{target} is the start of {len(meant)} {what}", near_names(target, meant))
+    return by_name[meant[0]] if meant else None

@@ -52,6 +52,7 @@ class Tuning:
         kernel: the kernel or library call of `output_code.py` that it became, None when that is not proved.
         generated: the name of the choice that this is. It can be another than the fastest: with a fused
             epilogue inductor times again.
+        graph: the graph that it is of; None of one that a table was read from without that.
     """
 
     operation: str
@@ -62,6 +63,7 @@ class Tuning:
     cached: bool | None = None
     kernel: str | None = None
     generated: str | None = None
+    graph: str | None = None
     span: Span | None = field(default=None, compare=False)
 
     @property

@@ -69,12 +69,14 @@ class RewriteRow:
     Attributes:
         arguments: what stands behind the colon of a spec. help: what it does, one line.
         specs: of those tried, the ones that make variants of the graph: `index:cpp_fused_add_0 int64`.
+        graph: its name.
     """
 
     name: str
     arguments: str
     help: str
     specs: tuple[str, ...] = ()
+    graph: str = ""
 
 
 Side = Literal["host", "device"]

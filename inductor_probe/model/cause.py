@@ -99,6 +99,8 @@ class GraphCauses:
         tried: decisions that torch tried and did not keep; they are not among `causes`.
         failed: recorders that failed while the run was dumped, so that decisions may be missing.
         compiler: what the C++ compiler said of the loops of the kernels concerned, once `probe asm` asked it.
+        became: of an operator that no FX node calls: the FX nodes that took its place, or that come from the
+            lines which call it.
     """
 
     graph: str
@@ -110,6 +112,7 @@ class GraphCauses:
     failed: tuple[Remark, ...] = ()
     compiler: tuple[KernelRemarks, ...] = ()
     problems: tuple[Problem, ...] = ()
+    became: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -118,6 +118,8 @@ class GraphRecord:
         constants: the tensors that are part of it; None in dumps from before they were kept.
         allows_tf32: whether matrix products of float32 may be rounded for tensor cores as it was compiled
             (`torch.backends.cuda.matmul`); None where that was not recorded.
+        became: functions, modules and operators that the FX graph has other operators for (`batch_norm`,
+            `BatchNorm2d`, `aten.gelu`), each with the FX nodes that it became, before inductor's passes.
     """
 
     name: str
@@ -130,6 +132,7 @@ class GraphRecord:
     finished: bool = True
     constants: tuple[ConstantFact, ...] | None = None
     allows_tf32: bool | None = None
+    became: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +306,8 @@ class Manifest:
         flips: decisions that were to be turned by name. flip_results: what became of each in each graph.
         form: of `script`, which is the name of a module, or the program of a command, in other forms.
         dump: which process of which dump this run is of; None in manifests from before that was recorded.
+        baseline: folder of the run that `probe whatif` made this one to be compared with, so that names
+            without a run do not mean it; None of all other runs.
     """
 
     command: tuple[str, ...]
@@ -332,6 +337,7 @@ class Manifest:
     flip_results: tuple[FlipResult, ...] = ()
     dump: DumpRecord | None = None
     form: ScriptForm = "script"
+    baseline: str | None = None
 
     @property
     def ending(self) -> tuple[tuple[str, int | str], ...]:

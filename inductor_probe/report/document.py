@@ -157,6 +157,20 @@ def source_text(source: SourceLine) -> str:
     return f"{source}{inside}: {source.code}"
 
 
+def by_graph(pages: Iterable[tuple[str, Document]]) -> Document:
+    """Yield pages below each other, each with the name of its graph; of several graphs below that name."""
+    pages = tuple(pages)
+    several = len({graph for graph, _ in pages}) > 1
+    latest = None
+    for number, (graph, document) in enumerate(pages):
+        if number:
+            yield Line()
+        if several and graph != latest:
+            yield Heading((graph, "bold"))
+        latest = graph
+        yield from document
+
+
 def apart(documents: Iterable[Document]) -> Document:
     """Yield documents below each other, set off by an empty line."""
     for number, document in enumerate(documents):

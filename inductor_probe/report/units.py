@@ -8,6 +8,7 @@ from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Symbol
 
 _KIB = 1024
+_PLUS = " + "
 
 
 def bytes_text(size: Dim | None) -> str:
@@ -71,9 +72,18 @@ def dims_text(dims: tuple[Dim, ...] | None) -> str:
 
 
 def shorten(name: str, room: int) -> str:
-    """Cut the middle out of a long name: both ends of a kernel's name distinguish kernels."""
+    """Cut the middle out of a long name: both ends of a kernel's name distinguish kernels.
+
+    Of a pair (`op0_op1 + op2`) out of each of the two, so that both are names.
+    """
     if len(name) <= room:
         return name
+    first, plus, second = name.partition(_PLUS)
+    if plus:
+        half = (room - len(plus)) // 2
+        wider = max(half, room - len(plus) - min(len(first), len(second)))
+        rooms = (half, wider) if len(first) <= len(second) else (wider, half)
+        return plus.join(map(shorten, (first, second), rooms))
     head = (room - 1) // 2
     return f"{name[:head]}…{name[len(name) - (room - 1 - head) :]}"
 

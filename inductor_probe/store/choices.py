@@ -12,7 +12,9 @@ from inductor_probe.errors import UnreadableError
 from inductor_probe.model.autotuning import TemplateChoice, Tuning, TuningSource
 
 COLUMNS = ("tuning", "operation", "inputs", "source", "complete", "cached", "kernel", "generated",
-           "choice", "ms", "kind", "config", "registers", "spills")  # fmt: skip
+           "choice", "ms", "kind", "config", "registers", "spills", "graph")  # fmt: skip
+_WITHOUT_GRAPH = COLUMNS[:-1]
+"""Tables from before a run of several graphs had one."""
 _FLAGS = {"": None, "no": False, "yes": True}
 _FLAG_TEXTS = {value: text for text, value in _FLAGS.items()}
 
@@ -34,9 +36,11 @@ def tunings_to_csv(tunings: tuple[Tuning, ...]) -> str:
         for choice in tuning.choices:
             config = json.dumps(choice.config)
             cells = [*shared, choice.name, choice.ms, choice.kind, config, choice.registers, choice.spills]
+            cells.append(tuning.graph)
             writer.writerow("" if cell is None else cell for cell in cells)
         if not tuning.choices:
-            writer.writerow([*("" if cell is None else cell for cell in shared), *[""] * 6])
+            cells = [*shared, *[None] * 6, tuning.graph]
+            writer.writerow("" if cell is None else cell for cell in cells)
     return out.getvalue()
 
 
@@ -50,12 +54,13 @@ def tunings_from_csv(text: str, path: Path | str = "table") -> tuple[Tuning, ...
     groups: dict[str, tuple[list[str], list[TemplateChoice]]] = {}
     try:
         header = next(reader, [])
-        if tuple(header) != COLUMNS:
+        if tuple(header) not in (COLUMNS, _WITHOUT_GRAPH):
             raise ValueError(f"its columns are not {', '.join(COLUMNS)}")
         for row in reader:
-            if len(row) != len(COLUMNS):
-                raise ValueError(f"{len(row)} cells instead of {len(COLUMNS)}")
-            number, shared, (name, ms, kind, config, *counts) = row[0], row[1:8], row[8:]
+            if len(row) != len(header):
+                raise ValueError(f"{len(row)} cells instead of {len(header)}")
+            number, (name, ms, kind, config, *counts) = row[0], row[8:14]
+            shared = [*row[1:8], *(row[14:] or [""])]
             choices = groups.setdefault(number, (shared, []))[1]
             if name:
                 pairs = tuple((str(key), str(value)) for key, value in json.loads(config))
@@ -71,7 +76,7 @@ def tunings_from_csv(text: str, path: Path | str = "table") -> tuple[Tuning, ...
 
 
 def _tuning(shared: list[str], choices: list[TemplateChoice]) -> Tuning:
-    operation, inputs, source, complete, cached, kernel, generated = shared
+    operation, inputs, source, complete, cached, kernel, generated, graph = shared
     named: dict[str, TuningSource] = {name: name for name in get_args(TuningSource)}
     return Tuning(
         operation=operation,
@@ -82,4 +87,5 @@ def _tuning(shared: list[str], choices: list[TemplateChoice]) -> Tuning:
         cached=_FLAGS[cached],
         kernel=kernel or None,
         generated=generated or None,
+        graph=graph or None,
     )

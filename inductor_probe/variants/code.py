@@ -13,7 +13,7 @@ from typing import ClassVar, TypeVar
 import libcst as cst
 
 from inductor_probe.backends import Backend, backend_of
-from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError, near_names
+from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError, names_meant, near_names
 from inductor_probe.model.bench import ABLATIONS, NewVariant, VariantKind
 
 BY_HAND = "nothing was changed: make that variant by hand, the bench file checks it"
@@ -91,9 +91,7 @@ class Code:
 
         Raises NotFoundError: there is none. ProbeError: there are several.
         """
-        names = (
-            [name] if name in self.kernels else [other for other in self.kernels if other.startswith(name)]
-        )
+        names = names_meant(name, self.kernels)
         if not names:
             raise NotFoundError(f"{self.path} has no kernel {name}", near_names(name, self.kernels))
         if len(names) > 1:

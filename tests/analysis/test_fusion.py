@@ -123,7 +123,7 @@ def test_names_that_cannot_be_a_pair() -> None:
         fusion_of_pair(graph, found, "op0", "buf0")
     with pytest.raises(NotFoundError, match="primals_1 is an input"):
         fusion_of_pair(graph, found, "op0", "primals_1")
-    with pytest.raises(NotFoundError, match="no node or buffer op77"):
+    with pytest.raises(NotFoundError, match="FX node or operator op77"):
         fusion_of_node(graph, found, "op77")
 
 

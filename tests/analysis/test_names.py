@@ -8,13 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.analysis.fusion.facts import members_of
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.layouts import layouts
-from inductor_probe.analysis.names import EVERY_TYPE, kernels_called, names_of, resolve, source_lines
+from inductor_probe.analysis.names import (
+    EVERY_TYPE,
+    became,
+    fx_called,
+    names_of,
+    nodes_called,
+    resolve,
+    source_lines,
+)
 from inductor_probe.analysis.pages import page_of
-from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError, names_meant
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.manifest import GraphRecord
+from inductor_probe.model.pages import NodePage
 from inductor_probe.model.remark import Subject
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.conftest import all_graph_dirs
@@ -54,9 +65,53 @@ def test_the_start_of_a_kernel_will_do_where_no_other_starts_so(read: Read) -> N
     assert resolve(graph, one[:-1]).name == one
     with pytest.raises(ProbeError, match=f"{len(others) + 1} kernels of {graph.name} start with cpp_fused_"):
         resolve(graph, "cpp_fused_")
-    assert kernels_called("", [one]) == ()
-    assert kernels_called(one, [one, f"{one}0"]) == (one,)
-    assert kernels_called(one[:-1], [one, f"{one}0"]) == (one, f"{one}0")
+    assert names_meant("", [one]) == ()
+    assert names_meant(one, [one, f"{one}0"]) == (one,)
+    assert names_meant(one[:-1], [one, f"{one}0"]) == (one, f"{one}0")
+
+
+def test_a_name_is_taken_as_a_screen_prints_it(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu/mlp_train")
+    assert resolve(graph, "op2 +3") == resolve(graph, "op2 +3 (largest)") == Subject("node", "op2")
+    assert resolve(graph, "op2, op3 and 3 more") == Subject("node", "op2")
+    assert resolve(graph, "cpp_…_dropout_0") == Subject("kernel", "cpp_fused_gelu_native_dropout_0")
+    assert resolve(graph, "op2…op4") == Subject("node", "op2_op3_op4")
+    with pytest.raises(AmbiguousError, match=r"nodes of .* fit op…") as caught:
+        resolve(graph, "op…")
+    assert caught.value.hint == "did you mean op5 or op4 or op3?"
+
+
+def test_nodes_that_were_fused_for_a_while_are_a_name(read: Read) -> None:
+    """`op0_op1` led nowhere where the scheduler fused more to it."""
+    graph = read("torch-2.13.0-cpu/mlp_train")
+    assert nodes_called(graph, "op2_op3") == ("op2", "op3")
+    page = page_of(graph, "op2_op3")
+    assert isinstance(page, NodePage)
+    assert [part.row.node for part in page.parts] == ["op2", "op3"]
+    assert members_of(graph, "op2_op3") == ("op2", "op3")
+    assert layouts(graph, "op2_op3")
+
+
+def test_an_operator_that_was_decomposed_is_what_it_became(read: Read) -> None:
+    """`why aten.batch_norm` ended in "did you mean"."""
+    graph = read("torch-2.13.0-cpu/hflip_cl")
+    assert fx_called(graph, "aten.flip") == ()
+    assert became(graph, "aten.flip") == ("rev",)  # by dynamo's node
+    called = (("BatchNorm2d", ("rev",)), ("aten._softmax", ("rev",)))
+    record = GraphRecord("model__0_inference_0.0", "0/0", "first", became=called)
+    recorded = replace(graph, record=record)
+    assert became(recorded, "aten.batch_norm") == became(recorded, "aten._softmax") == ("rev",)
+    row = graph_causes(recorded, ["aten.batch_norm"])
+    assert row.asked == (Subject("operator", "aten.batch_norm"),)
+    assert row.became == ("rev",)
+    assert became(recorded, "aten.linear") == ()
+
+
+def test_a_name_of_another_type_says_which_verb_shows_it(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu/hflip_cl")
+    with pytest.raises(NotFoundError, match=r"rev of .* names no kernel: its type is FX node") as caught:
+        resolve(graph, "rev", ("kernel",))
+    assert caught.value.hint == "probe show rev says what belongs to it"
 
 
 @pytest.mark.parametrize(

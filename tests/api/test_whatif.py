@@ -12,6 +12,7 @@ import pytest
 import inductor_probe as ip
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.report.pages.whatif import whatif_sentence
+from tests.cli.test_printed_names import refusals
 from tests.schemas import schema_faults
 from tests.shared import made_once
 from tests.torch_server import TorchServer
@@ -185,3 +186,8 @@ def test_a_wrapper_in_cpp_may_write_to_a_donated_input(tmp_path: Path) -> None:
     assert graph.file is not None
     assert re.search(r"^DONATED = \[\d\]$", graph.file.read_text(), re.M)
     assert answer.correct, answer.markdown
+
+
+def test_every_name_of_a_ledger_of_recorded_decisions_is_taken(here: Path) -> None:
+    """`op10 +3 (largest)` and `buf10` of `probe why` led nowhere."""
+    assert list(refusals(ip.open_run("plain").graphs[0])) == []

@@ -47,6 +47,7 @@ def test_graph_has_its_compile_case_and_inputs(hflip: Dumped) -> None:
     )  # fmt: skip
     assert (fact.minimum, fact.maximum) == (0, 255)
     assert graph.origins == (BufferOrigin("buf0", "rev", ("rev",)),)
+    assert graph.became == (("flip", ("rev",)), ("aten.flip", ("rev",)))
 
 
 def test_saved_input_is_its_whole_storage(hflip: Dumped) -> None:

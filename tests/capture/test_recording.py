@@ -131,6 +131,7 @@ def test_inputs_and_origins_join_their_graph() -> None:
     tensor = {"name": "x", "kind": "tensor", "size": [2], "stride": [1], "offset": 0, "dtype": "int8"}
     events = [
         opened("a", "0/0"),
+        {"event": "became", "path": path, "became": {"aten.addcmul": ["add", "mul"]}},
         {"event": "origins", "path": path, "origins": [["buf0", None, ["add", "mul"]]]},
         {"event": "inputs", "path": path, "inputs": [tensor, {"name": "s0", "kind": "symint", "value": 7}]},
         {"event": "inputs", "path": "run/torchinductor/other", "inputs": []},
@@ -142,4 +143,5 @@ def test_inputs_and_origins_join_their_graph() -> None:
         InputFact("s0", "symint", 7),
     )
     assert graph.origins[0].origins == ("add", "mul")
+    assert graph.became == (("aten.addcmul", ("add", "mul")),)
     assert history.notes == [Note("graph-not-opened", (("graph", "other"), ("facts", "inputs")))]

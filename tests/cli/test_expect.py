@@ -35,7 +35,11 @@ def test_the_exit_status_says_whether_all_hold(
 @pytest.mark.parametrize(
     ("words", "says", "hint"),
     [
-        ((HFLIP, "--fused", "op0+op7"), "has no node or buffer op7", "did you mean op0?"),
+        (
+            (HFLIP, "--fused", "op0+op7"),
+            "FX node or operator op7",
+            "did you mean op0?",
+        ),
         ((HFLIP, "--layout", "arg0=contiguous"), "has no buffer arg0", "arg0_1"),
         ((HFLIP,), "nothing is expected", "--kernels 1 --vectorised"),
         ((HFLIP, "--case", "channels_last", "--kernels", "1"), "was made already", "name the script"),

@@ -200,7 +200,11 @@ def complaint(ran: Ran) -> list[str]:
         (["layouts", "buf0", "model__0"], "so no graph or run called model__0", "probe dump"),
         (["layouts", "buf0", "nowhere/at/all"], "nowhere/at/all does not exist", None),
         (["layouts", "buf0", "."], "is not a debug dir", "run_* folder"),
-        (["layouts", "buf8", ANTIALIAS], "has no buffer or node buf8", "did you mean buf3"),
+        (
+            ["layouts", "buf8", ANTIALIAS],
+            "FX node or operator buf8",
+            "did you mean buf3",
+        ),
         (["layouts", "--jsn"], "No such option '--jsn'", "probe layouts --help"),
         (["layout"], "unknown verb layout", "did you mean layouts"),
         (["bench-kernel"], "no run in", "probe dump"),

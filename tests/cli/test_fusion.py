@@ -155,7 +155,7 @@ def test_the_target_may_be_left_out_where_the_run_is(probe: Probe, tmp_path: Pat
     here = probe("fusion", *names, cwd=tmp_path)
     named = probe("fusion", *names, "model__0_forward", cwd=tmp_path)
     assert here.status == named.status == 0
-    assert here.out.startswith(named.out.rstrip("\n"))
+    assert named.out.rstrip("\n") in here.out
     assert "model__0_backward_3.1" in here.out
     assert "model__0_backward_3.1" not in named.out
 
@@ -231,14 +231,14 @@ def test_what_cannot_be_answered_is_a_sentence_and_a_hint(screen: Screen) -> Non
     names = (["op77", "op0"], ["op0", "buf0"], ["primals_1"], ["op0", "op1", "op2"])
     questions = [*([*each, LAYERNORM] for each in names), ["op0", "/not/there"], ["op0"]]
     assert "".join(screen("fusion", *words) for words in questions) == snapshot("""\
-2> error: none of the 2 graphs of DUMPS/torch-2.11.0-cuda/layernorm_grad/run_2026_11_21_02_14_37_973433-pid_1237 has it: model__0_forward_1.0 has no node or buffer op77
+2> error: none of the 2 graphs of DUMPS/torch-2.11.0-cuda/layernorm_grad/run_2026_11_21_02_14_37_973433-pid_1237 has it: model__0_forward_1.0 has no node, buffer, kernel, FX node or operator op77
 2> hint: did you mean op5 or op4 or op3?
 exit 2
 2> error: op0 and buf0 both name op0
 2> hint: name two different nodes or buffers
 exit 2
 2> error: none of the 2 graphs of DUMPS/torch-2.11.0-cuda/layernorm_grad/run_2026_11_21_02_14_37_973433-pid_1237 has it: primals_1 is an input of model__0_forward_1.0: no node writes it, so none can be fused
-2> hint: name a node (op3) or a buffer that one writes (buf3)
+2> hint: name a node (op3) or a buffer that one writes (buf3); probe show primals_1 has what this is
 exit 2
 2> error: at most 2 names and a run or graph, not 4 arguments
 2> hint: see probe fusion --help

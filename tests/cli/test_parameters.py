@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -66,14 +67,41 @@ def test_a_run_without_that_graph_is_told_alike_by_every_verb(
     assert f"{LATEST} {error}" in ran.err
 
 
-@pytest.mark.parametrize("verb", ["tunings", "bench-kernel", "verdict", "rewrite", "sweep-configs"])
-def test_what_a_hint_names_is_found(probe: Probe, here: Path, verb: str) -> None:
-    ran = probe(verb, cwd=here)
-    assert "has 2 graphs: name one" in ran.err
-    names = ran.err.rpartition("hint: one of ")[2].strip().split(", ")
-    assert names == ["mlp:0", "mlp:1"] or [name.partition(":")[0] for name in names] == ["mlp", "mlp"]
-    for name in names:
+@pytest.mark.parametrize("words", [("bench-kernel", "--no-run"), ("verdict",), ("sweep-configs",)])
+def test_what_is_about_one_graph_is_about_the_first_and_says_so(
+    probe: Probe, here: Path, words: tuple[str, ...]
+) -> None:
+    """`bench-kernel LABEL` of a run with two graphs said "name one"."""
+    ran = probe(*words, cwd=here)
+    first = f"{LATEST} has 2 graphs: this is the first, mlp:"
+    assert f"torch_compile_debug/{first}" in ran.err
+    named = re.search(r"the first, (mlp:\d); the other is (mlp:\d)$", ran.err, re.MULTILINE)
+    assert named is not None
+    for name in named.groups():
         assert probe("layouts", name, cwd=here).status == 0
+
+
+def test_what_is_read_of_a_run_is_shown_of_each_of_its_graphs(probe: Probe, here: Path) -> None:
+    graphs = ["model__0_forward_1.0", "model__0_backward_3.1"]
+    for words in (("rewrite",), ("show", "op0"), ("layouts", "buf0"), ("fusion", "op0"), ("why", "op0")):
+        ran = probe(*words, cwd=here)
+        assert ran.status == 0, ran.err
+        assert [line for line in ran.out.splitlines() if line in graphs] == graphs, words
+    rows = json.loads(probe("rewrite", "--json", cwd=here).out)["rewrites"]
+    assert list(dict.fromkeys(row["graph"] for row in rows)) == graphs
+    assert probe("tunings", cwd=here).status == 0
+
+
+def test_a_kernel_and_the_graph_that_has_it_are_told_apart_from_two_kernels(probe: Probe, here: Path) -> None:
+    """`asm KERNEL GRAPH` ended in "name one" where the latest run has several graphs."""
+    ran = probe("asm", "op0", "model__0_backward_3.1", cwd=here)
+    assert "extern_kernels.mm is a kernel of extern" in ran.err
+    assert "name one" not in ran.err
+
+
+def test_a_pair_is_sent_to_the_verbs_that_take_one(probe: Probe, here: Path) -> None:
+    ran = probe("show", "op0 + op1", cwd=here)
+    assert "op0 + op1 is a pair: probe why op0 op1 and probe fusion op0 op1 are about it" in ran.err
 
 
 def test_the_short_name_of_a_graph_finds_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

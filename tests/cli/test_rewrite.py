@@ -102,7 +102,7 @@ def test_a_program_is_not_overwritten_unasked(probe: Probe, graph: Path, tmp_pat
     program = json.loads(probe("export-cpp", "cpp_fused", graph, "-o", "mine.cpp", "--force", "--json").out)
     assert (program["kernel"], program["path"]) == (KERNEL, "mine.cpp")
     assert (tmp_path / "mine.cpp").read_text() == program["text"]
-    assert "has no kernel nope" in probe("export-cpp", "nope", graph).err
+    assert "has no kernel, node, buffer, FX node or operator nope" in probe("export-cpp", "nope", graph).err
 
 
 def test_the_first_screen_of_bench_kernel_is_one_screen(probe: Probe) -> None:

@@ -106,6 +106,7 @@ def test_a_long_loop_body_becomes_a_few_lines(screen: Screen) -> None:
 def test_a_fused_node_shows_its_members(screen: Screen) -> None:
     members, _, accesses = screen("show", "op2_op3_op4", TRAINING).partition("writes\n")
     assert members == snapshot("""\
+model__0_forward_1.0
 op2_op3_op4  FusedSchedulerNode
   graph        model__0_forward_1.0
   name         op2_op3_op4
@@ -305,7 +306,7 @@ def test_json_has_the_text_of_a_kernel_where_it_is_asked_for(probe: Probe) -> No
 @pytest.mark.parametrize(
     ("arguments", "error", "hint"),
     [
-        (["show", "buf9", ANTIALIAS], "has no node, buffer, kernel or FX node buf9", "buf3"),
+        (["show", "buf9", ANTIALIAS], "has no node, buffer, kernel, FX node or operator buf9", "buf3"),
         (["show", "op2", OLD], "has no node op2", "torch before 2.5 calls nodes after their buffers: buf2"),
         (["show", "capture.py:1", ANTIALIAS], "has no source line capture.py:1", "capture.py:"),
         (["show", "op99", TRAINING], "none of the 2 graphs", None),

@@ -223,7 +223,7 @@ exit 2
 2> hint: did you mean vectorisation or realization?
 exit 2
 2> error: model__0_inference_0.0 has no node, buffer, kernel, FX node or operator aten.flop
-2> hint: there is op0, arg0_1, buf0, cpp_fused_flip_0, rev, prims.rev
+2> hint: there is op0, arg0_1, buf0, cpp_fused_flip_0, rev, flip, prims.rev; or name its line: FILE:LINE
 exit 2
 2> error: op0 and buf0 both name op0
 2> hint: probe why op0

@@ -93,6 +93,25 @@ def test_a_graph_of_an_older_run_is_found_by_its_name(tree: Path) -> None:
         assert named.graph.name == "model___54.0"
 
 
+def test_after_whatif_names_mean_the_run_of_the_user(tree: Path) -> None:
+    """Names meant the run that `probe whatif` had made to be compared with it."""
+    runs = tree / "torch_compile_debug"
+    shutil.copytree(runs / FIRST, runs / (b := LATEST.replace("10_00", "11_00")))
+    (runs / b / "probe.json").write_text(manifest_text(baseline=LATEST))
+    assert find(None, tree).run.name == LATEST
+    assert find("model__0_f", tree).run.name == LATEST
+    assert find(b, tree).run.name == b
+    (runs / LATEST / "probe.json").write_text(manifest_text(baseline="gone"))
+    (runs / FIRST / "probe.json").write_text(manifest_text(baseline="gone"))
+    assert find(None, tree).run.name == b
+
+
+def test_a_name_with_an_ellipsis_is_what_a_screen_shortened(tree: Path) -> None:
+    graph = find("model__0_f…_55.0", tree).graph
+    assert graph is not None
+    assert graph.name == "model__0_forward_55.0"
+
+
 LABEL = "gpt_block"
 
 

@@ -20,17 +20,10 @@ from inductor_probe.analysis.causes.rules import By, Source
 from inductor_probe.analysis.flips import flips_of_decision
 from inductor_probe.analysis.fusion.recorded import ABOUT_MANY, decision_of_pair, untried_of_node
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.analysis.links import links
-from inductor_probe.analysis.names import (
-    EVERY_TYPE,
-    fx_called,
-    fx_on_lines,
-    kernels_for,
-    lines_called,
-    resolve,
-)
+from inductor_probe.analysis.links import fx_of, links, nodes_of
+from inductor_probe.analysis.names import ANYTHING, became, resolve
 from inductor_probe.analysis.work import buffer_traffic, node_traffic, shared_bytes
-from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.errors import ProbeError
 from inductor_probe.model.cause import TURN, Cause, Change, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import DECISION_KINDS, Decision, DecisionKind
@@ -73,7 +66,7 @@ def graph_causes(
         NotFoundError: the graph has no such subject; near names are offered. ProbeError: several fit, or
             both names mean the same nodes.
     """
-    subjects = tuple(_subject(graph, name) for name in names)
+    subjects = tuple(resolve(graph, name, ANYTHING) for name in names)
     scopes = [_scope(graph, subject) for subject in subjects]
     if len(scopes) > 1 and scopes[0].nodes and scopes[0].nodes == scopes[1].nodes:
         both = " and ".join(subject.name for subject in subjects)
@@ -109,20 +102,8 @@ def graph_causes(
         causes=tuple(sorted(causes, key=lambda cause: _order(cause, ranks))),
         tried=sum(decision.speculative for decision in decisions),
         problems=recorded.problems if recorded else (),
+        became=tuple(name for one in subjects if one.type == "operator" for name in became(graph, one.name)),
     )
-
-
-def _subject(graph: CompiledGraph, name: str) -> Subject:
-    """Return what a name means; also a buffer that something was decided about, and that is gone since."""
-    try:
-        return resolve(graph, name, (*EVERY_TYPE, "operator"))
-    except NotFoundError:
-        decided = graph.decisions.decisions if graph.decisions else ()
-        if any(
-            one.subject_type == "buffer" and any(name in them for them in one.subjects) for one in decided
-        ):
-            return Subject("buffer", name)
-        raise
 
 
 def with_causes(graph: CompiledGraph, rows: Iterable[LayoutRow]) -> tuple[LayoutRow, ...]:
@@ -176,36 +157,13 @@ def _is_direct(cause: Cause, subject: Subject) -> bool:
 
 
 def _scope(graph: CompiledGraph, subject: Subject) -> _Scope:
-    index, linked = index_of(graph), links(graph)
-    fx: Iterable[str] = ()
-    match subject.type:
-        case "node":
-            node = index.before.node.get(subject.name) or index.post.node[subject.name]
-            return _of_nodes(graph, [leaf.name for leaf in node.leaves()])
-        case "buffer":
-            producer = index.nodes.producer.get(subject.name) or index.before.producer.get(subject.name)
-            # What reads an input is all that there is to say of it.
-            nodes = [producer] if producer else list(index.nodes.readers.get(subject.name, ()))
-            scope = _of_nodes(graph, nodes)
-            return _Scope(scope.nodes, frozenset([subject.name]), scope.fx)
-        case "kernel":
-            nodes = [link.node for link in linked.of_kernel(subject.name)]
-            return _of_nodes(graph, nodes)
-        case "fx":
-            fx = [subject.name]
-        case "line":
-            fx = fx_on_lines(graph, lines_called(graph, subject.name))
-        case _:
-            fx = fx_called(graph, subject.name)
-            if not fx:
-                made = kernels_for(graph, subject.name)
-                nodes = [link.node for kernel in made for link in linked.of_kernel(kernel)]
-                return _of_nodes(graph, nodes)
-    after = graph.provenance.pre_to_post if graph.provenance else {}
-    names = frozenset(fx).union(*(after.get(name, ()) for name in fx))
-    computing = [name for name, link in linked.nodes.items() if names.intersection(link.fx)]
-    scope = _of_nodes(graph, computing)
-    return _Scope(scope.nodes, scope.buffers, names)
+    nodes = nodes_of(graph, subject)
+    if subject.type == "buffer" and not nodes:  # what reads an input is all that there is to say of it
+        nodes = tuple(index_of(graph).nodes.readers.get(subject.name, ()))
+    scope = _of_nodes(graph, nodes)
+    if subject.type == "buffer":
+        return _Scope(scope.nodes, frozenset([subject.name]), scope.fx)
+    return _Scope(scope.nodes, scope.buffers, fx_of(graph, subject) or scope.fx)
 
 
 def _of_nodes(graph: CompiledGraph, nodes: Sequence[str]) -> _Scope:

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from inductor_probe.analysis.fusion.refusals import is_reduction
 from inductor_probe.analysis.graph import GraphIndex, index_of
-from inductor_probe.analysis.links import links
+from inductor_probe.analysis.links import links, nodes_of
 from inductor_probe.analysis.memory_format import ITEM_BYTES
-from inductor_probe.analysis.names import resolve
-from inductor_probe.errors import NotFoundError
+from inductor_probe.analysis.names import ANYTHING, resolve
+from inductor_probe.errors import AmbiguousError, NotFoundError
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import NodeKind, Order, PairFacts, PairMember, Relation, SharedBuffer
 from inductor_probe.model.ir import BufferLayout, Dep, Dim, MemoryDep, SchedulerNode, WeakDep
@@ -29,30 +29,26 @@ LoopFit: TypeAlias = tuple[bool | None, Proof]
 
 
 def members_of(graph: CompiledGraph, name: str) -> tuple[str, ...]:
-    """Return the unfused nodes that `name` means: a node, a fused one, or the node that writes a buffer.
-
-    A log names nodes together (`op3_op4`) that no file of the dump has as one.
+    """Return the unfused nodes that `name` means: a node, a fused one, or what makes a buffer or kernel.
 
     Raises:
         NotFoundError: nothing of that name; similar names are offered.
+        AmbiguousError: a kernel, line, FX node or operator that several nodes make.
     """
-    index = index_of(graph)
-    before = index.before
-    if node := before.node.get(name) or index.post.node.get(name):
-        members = tuple(leaf.name for leaf in node.leaves() if leaf.name in before.leaf)
-    else:
-        parts = tuple(name.split("_"))
-        members = parts if all(part in before.leaf for part in parts) else ()
-    if not members and name in before.producer:
-        members = (before.producer[name],)
+    before, top = index_of(graph).before, index_of(graph).post.top
+    subject = resolve(graph, name, ANYTHING)
+    members = tuple(node for node in nodes_of(graph, subject) if node in before.leaf)
+    tops = tuple(dict.fromkeys(top[node].name for node in members if node in top))
+    if subject.type not in ("node", "buffer") and len(tops) > 1:
+        message = f"{subject.name} of {graph.name} is made by {len(tops)} nodes, and fusion is about one"
+        raise AmbiguousError(message, f"name one of {', '.join(tops)}")
     if members:
         return members
-    resolve(graph, name, ("node", "buffer"))
     raise NotFoundError(
         f"{name} is an input of {graph.name}: no node writes it, so none can be fused"
         if name in before.readers
         else f"{name} of {graph.name} is neither a node before fusion nor written by one",
-        "name a node (op3) or a buffer that one writes (buf3)",
+        f"name a node (op3) or a buffer that one writes (buf3); probe show {name} has what this is",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.autotuning import ConfigSweep, ConfigTime
 from inductor_probe.model.bench import RewriteRow
-from inductor_probe.report.document import Block, Cell, Code, Column, Heading, Line, Table
+from inductor_probe.report.document import Block, Cell, Code, Column, Heading, Line, Table, by_graph
 from inductor_probe.report.pages.overheads import number_columns
 from inductor_probe.report.units import counted
 from inductor_probe.report.words.remarks import sentence
@@ -67,6 +67,13 @@ def sweep_sentence(configs: Sequence[ConfigTime]) -> str:
 
 def rewrite_list(rows: Sequence[RewriteRow]) -> Iterator[Block]:
     """Yield each rewrite: its form, what it does, and specs that make variants of the graph."""
+    graphs: dict[str, list[RewriteRow]] = {}
+    for row in rows:
+        graphs.setdefault(row.graph, []).append(row)
+    yield from by_graph((graph, _rewrites(members)) for graph, members in graphs.items())
+
+
+def _rewrites(rows: Sequence[RewriteRow]) -> Iterator[Block]:
     for row in rows:
         yield Heading([(row.name, "bold"), f":{row.arguments}"], 2)
         yield Line(row.help, 4)

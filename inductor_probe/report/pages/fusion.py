@@ -31,6 +31,8 @@ from inductor_probe.report.document import (
     Name,
     Piece,
     Table,
+    apart,
+    by_graph,
     place,
 )
 from inductor_probe.report.pages.why import decision_lines
@@ -65,16 +67,21 @@ def fusion_pages(
 ) -> Iterator[Block]:
     """Yield every answer on a page of its own. `everything` shows lists to their end."""
     limit = None if everything else _MOST
-    for number, row in enumerate(rows):
-        if number:
-            yield Line()
-        match row:
-            case GraphFusion():
-                yield from _graph_page(row, limit)
-            case NodeFusion():
-                yield from _node_page(row, limit)
-            case FusionDecision():
-                yield from _pair_page(row, limit)
+    rows = tuple(rows)
+    if all(isinstance(row, GraphFusion) for row in rows):  # whose pages begin with their graphs
+        yield from apart(_page(row, limit) for row in rows)
+    else:
+        yield from by_graph((row.graph, _page(row, limit)) for row in rows)
+
+
+def _page(row: GraphFusion | NodeFusion | FusionDecision, limit: int | None) -> Iterator[Block]:
+    match row:
+        case GraphFusion():
+            yield from _graph_page(row, limit)
+        case NodeFusion():
+            yield from _node_page(row, limit)
+        case FusionDecision():
+            yield from _pair_page(row, limit)
 
 
 def _graph_page(row: GraphFusion, limit: int | None) -> Iterator[Block]:

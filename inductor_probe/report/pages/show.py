@@ -327,7 +327,9 @@ def _single(page: NodePage, part: NodePart) -> Iterator[Block]:
 
 def _fused(page: NodePage) -> Iterator[Block]:
     parts = page.parts
-    yield Heading([(Name(page.name), "bold"), "  ", (page.node_class, "cyan")])
+    tops = tuple(dict.fromkeys(part.row.top or part.row.node for part in parts))
+    joined = f"part of {tops[0]}" if len(tops) == 1 else "not fused with each other in the end"
+    yield Heading([(Name(page.name), "bold"), "  ", (page.node_class or joined, "cyan")])
     launches = dict.fromkeys(span for part in parts for span in part.row.link.launches)
     sources = dict.fromkeys(source for part in parts for source in part.row.link.sources)
     agrees = {
@@ -469,7 +471,7 @@ def _buffer_page(page: BufferPage, dumped: Dumped, *, raw: bool) -> Iterator[Blo
 
 
 def _trace_page(page: TracePage) -> Iterator[Block]:
-    kind = "line" if ":" in page.what else "FX node"
+    kind = "line" if ":" in page.what else "operator" if "." in page.what else "FX node"
     name = str(page.lines[0]) if kind == "line" and len(page.lines) == 1 else page.what
     yield Heading([(name, "bold"), "  ", (kind, "cyan")])
     yield Facts([("graph", page.graph), *(("from", source_text(line)) for line in page.lines)])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.autotuning import TemplateChoice, Tuning
 from inductor_probe.model.code import Pairs
-from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Table
+from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Table, by_graph
 
 _SOURCES = {
     "probe": "as probe dump saw it",
@@ -18,21 +18,22 @@ _SOURCES = {
 
 def tuning_tables(tunings: Sequence[Tuning]) -> Iterator[Block]:
     """Yield the choices of each operation or kernel from fastest to slowest; `*` marks the one that runs."""
-    for number, tuning in enumerate(tunings):
-        if number:
-            yield Line()
-        title = tuning.operation if tuning.of_kernel else f"{tuning.operation}({', '.join(tuning.inputs)})"
-        kernel = f" -> {tuning.kernel}" if tuning.kernel and not tuning.of_kernel else ""
-        yield Heading([(title, "bold"), kernel])
-        yield Line((f"{_counted(tuning)}, {_SOURCES[tuning.source]}; {_cache(tuning)}", "dim"))
-        with_resources = any(choice.registers is not None for choice in tuning.choices)
-        resources = _RESOURCES if with_resources else ()
-        rows = list(_rows(tuning, with_resources=with_resources))
-        yield Table((*_COLUMNS, *resources, Column("config")), rows, 2)
-        if same := common_config(tuning.choices):
-            yield Line((f"all {'configs' if tuning.of_kernel else 'templates'}: {_joined(same)}", "dim"), 2)
-        if sentence := tuning_sentence(tuning):
-            yield Line(sentence)
+    yield from by_graph((tuning.graph or "", _table(tuning)) for tuning in tunings)
+
+
+def _table(tuning: Tuning) -> Iterator[Block]:
+    title = tuning.operation if tuning.of_kernel else f"{tuning.operation}({', '.join(tuning.inputs)})"
+    kernel = f" -> {tuning.kernel}" if tuning.kernel and not tuning.of_kernel else ""
+    yield Heading([(title, "bold"), kernel])
+    yield Line((f"{_counted(tuning)}, {_SOURCES[tuning.source]}; {_cache(tuning)}", "dim"))
+    with_resources = any(choice.registers is not None for choice in tuning.choices)
+    resources = _RESOURCES if with_resources else ()
+    rows = list(_rows(tuning, with_resources=with_resources))
+    yield Table((*_COLUMNS, *resources, Column("config")), rows, 2)
+    if same := common_config(tuning.choices):
+        yield Line((f"all {'configs' if tuning.of_kernel else 'templates'}: {_joined(same)}", "dim"), 2)
+    if sentence := tuning_sentence(tuning):
+        yield Line(sentence)
 
 
 _COLUMNS = (

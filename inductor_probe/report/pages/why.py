@@ -22,6 +22,7 @@ from inductor_probe.report.document import (
     RemarkLine,
     Table,
     apart,
+    by_graph,
     place,
     source_text,
 )
@@ -48,20 +49,21 @@ _MOST_ROWS = 30
 _MOST_NAME = 40
 _MOST_CALLERS = 3
 _MOST_LINES = 3
+_MOST_FX = 12
 _SIGNS = {"missed": ("missed", "bold red"), "hazard": ("hazard", "bold red"), "passed": ("passed", "green")}
 
 
 def why_pages(rows: Sequence[GraphCauses], *, everything: bool = False) -> Iterator[Block]:
     """Yield an answer for each graph; with `everything` lists to their end."""
-    yield from apart(_page(row, everything, alone=len(rows) == 1) for row in rows)
+    if any(row.asked for row in rows):
+        yield from by_graph((row.graph, _page(row, everything)) for row in rows)
+    else:
+        yield from apart(_ledger(row, everything) for row in rows)
 
 
-def _page(row: GraphCauses, everything: bool, *, alone: bool) -> Iterator[Block]:
-    if not row.asked:
-        yield from _ledger(row, everything)
-        return
-    if not alone:
-        yield Heading((row.graph, "bold"))
+def _page(row: GraphCauses, everything: bool) -> Iterator[Block]:
+    if row.became:
+        yield Line([(row.asked[0].name, "bold"), f": {became_text(row.became)}"])
     if not row.causes:
         yield Line(nothing_text(row))
     shown = row.causes if everything else _first(row)
@@ -78,6 +80,11 @@ def _page(row: GraphCauses, everything: bool, *, alone: bool) -> Iterator[Block]
         yield _table(rest, everything)
     yield from _compiler(row)
     yield from _missing(row)
+
+
+def became_text(became: Sequence[str]) -> str:
+    """Say where an operator is that the FX graph does not have."""
+    return f"no FX node calls it; in its place: {first_names(became, _MOST_FX)}"
 
 
 def nothing_text(row: GraphCauses) -> str:
