@@ -26,8 +26,10 @@ def _reads_strided(decision: Decision, _: CompiledGraph) -> bool:
 
 
 def _has_longer_loop(decision: Decision, graph: CompiledGraph) -> bool:
-    """Whether another loop of its nodes has as many steps as the vectorised one needs."""
+    """Whether a loop of its nodes that is not vectorised has as many steps as the vectorised one needs."""
     limit = decision.operand("range_limit") or decision.operand("factor")
+    tiled = decision.operand("ranges")
+    vectorised = tiled if isinstance(tiled, tuple) else ()
     leaves = index_of(graph).nodes.leaf
     sizes = [
         size
@@ -37,7 +39,8 @@ def _has_longer_loop(decision: Decision, graph: CompiledGraph) -> bool:
         for loops in leaves[name].sizes or ()
         for size in loops
     ]
-    return isinstance(limit, int | float) and any(isinstance(size, str) or size >= limit for size in sizes)
+    others = [size for size in sizes if str(size) not in vectorised]
+    return isinstance(limit, int | float) and any(isinstance(size, str) or size >= limit for size in others)
 
 
 _CONTIGUOUS = Source("contiguous-operand", applies=_reads_strided)

@@ -209,6 +209,11 @@ class _Recorder:
         if node.target in self.implicit:
             return "no-lowering", _last(frames, "GraphLowering.call_function", place), {}
         lowering: Any = sys.modules["torch._inductor.lowering"]
+        decompositions: Any = sys.modules.get("torch._decomp.decompositions_for_rng")
+        if lowering.config.fallback_random and node.target in getattr(
+            decompositions, "extra_random_decomps", ()
+        ):
+            return "fallback-random", _last(frames, "GraphLowering.call_function", place), {}
         if getattr(lowering.lowerings.get(node.target), "_is_fallback_handler", False):
             return "registered-fallback", _last(frames, "GraphLowering.call_function", place), {}
         inside = _lowering_frames(frames)

@@ -120,7 +120,7 @@ WORDS = KindWords(
         ),
         "check-refused": CauseWords(
             "{patterns:3} of {place} matched {operators:4}, and its check {check} refused"
-            "[: {setting_off} is off, with which it passes][: the weight {weight} is no constant]"
+            "[: {setting_off} is off, with which it passes][: its weight {weight} is not constant]"
             "[: its weight has {weight_users} users]"
             "[: its weight is {weight_dtype}, the other constant {dtypes}]",
             "{operators:3}, {check} refused {patterns:2}",

@@ -49,7 +49,7 @@ WORDS = KindWords(
             "{steps:# step} for {threads:# thread}",
         ),
         "inner-loop-longer": CauseWords(
-            f"[{_STEPS}, so that it is divided][, anew for each of {{starts:# step}} around it]",
+            f"[{_STEPS}, so that it is divided][, once for each of {{starts:# step}} around it]",
             "inner loop {inner_steps} > {ratio_limit} x {outer_steps}[, {starts:# start}]",
         ),
         "outer-loops-rounded": CauseWords(
