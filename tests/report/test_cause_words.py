@@ -153,6 +153,26 @@ def test_the_same_index_is_not_asked_of_other_elements(
 
 
 @pytest.mark.parametrize(
+    ("cause", "first", "second", "is_offered"),
+    [
+        ("loop-ranges-differ", ("(64, 32)", "()"), ("(2048)", "()"), True),
+        ("loop-ranges-differ", ("(64, 32)", "()"), ("(64)", "()"), False),
+        ("no-common-outer-loop", ("(64)", "(32)"), ("(64, 32)", "()"), True),
+        ("no-common-outer-loop", ("()", "(8192)"), ("()", "()"), False),
+    ],
+)
+def test_the_same_dimensions_are_not_asked_of_loops_that_cannot_have_them(
+    cause: CauseCode, first: tuple[str, str], second: tuple[str, str], is_offered: bool
+) -> None:
+    refused = decided(
+        "fusion", "refused", cause, first_ranges=first[0], first_reduction=first[1], second_ranges=second[0],
+        second_reduction=second[1],
+    )  # fmt: skip
+    (change,) = RULES["fusion"].changes[cause]
+    assert change.applies(refused, cast(CompiledGraph, None)) == is_offered
+
+
+@pytest.mark.parametrize(
     ("index", "is_offered"),
     [("128*d0 + d1", True), ("81*((d1//4)) + 648*(ModularIndexing(d1, 1, 4))", False)],
 )

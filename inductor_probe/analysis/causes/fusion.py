@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from inductor_probe.analysis.causes.rules import By, Rules, Source
@@ -71,6 +72,25 @@ def _elements(decision: Decision, which: str) -> tuple[object, ...] | None:
 
 
 _EQUAL_ACCESS = Source("equal-access", applies=_uses_same_elements)
+
+
+def _has_as_many_points(decision: Decision, _: CompiledGraph) -> bool:
+    """Whether loops of both run over as many points: else no order of dimensions makes them equal."""
+    first, second = (_points(decision, which) for which in ("first", "second"))
+    return first is not None and first == second
+
+
+def _points(decision: Decision, which: str) -> int | None:
+    texts = [str(decision.operand(f"{which}_{name}")) for name in ("ranges", "reduction")]
+    sizes = [size.strip() for text in texts for size in text.strip("()").split(",") if size.strip()]
+    return math.prod(map(int, sizes)) if all(map(str.isdecimal, sizes)) else None
+
+
+def _has_outer_loops(decision: Decision, _: CompiledGraph) -> bool:
+    """Whether both have a loop that is not reduced: what reduces to one value has none in common."""
+    return all(decision.operand(f"{which}_ranges") not in (None, "()") for which in ("first", "second"))
+
+
 _EQUAL_RANGES = Source("equal-ranges")
 
 _NOT_STRICT = ("elements", "rows-per-column", "rows")
@@ -131,9 +151,9 @@ RULES = Rules(
                 "max_fusion_buffer_group_pairwise_attempts", _pairwise_attempts, present="limit"
             ),
         ),
-        "loop-ranges-differ": (_EQUAL_RANGES,),
+        "loop-ranges-differ": (Source("equal-ranges", applies=_has_as_many_points),),
         "fused-ranges": (_EQUAL_RANGES,),
-        "no-common-outer-loop": (Source("common-outer-dimension"),),
+        "no-common-outer-loop": (Source("common-outer-dimension", applies=_has_outer_loops),),
         "tilings-differ": (By("triton.tiling_prevents_pointwise_fusion", "False"),),
         "tiling-not-of-reduction": (By("triton.tiling_prevents_reduction_fusion", "False"),),
     },

@@ -151,7 +151,7 @@ WORDS = KindWords(
         "no-deterministic-algorithms": "let torch use algorithms that are not deterministic; sums of floats "
         "then differ from run to run",
         "fallback_random": "generates the random numbers, which are then others than in eager mode",
-        "smaller-window": "pool in two steps, or with a window of at most 25 elements",
+        "smaller-window": "pool in two steps, or with a window of at most {window_limit} elements",
         "constant-power": "multiply, or give the exponent as a constant",
         "other-dtype": "concatenate another dtype",
         "triton.decompose_sort_ops": "sorts all of the dimension in generated code; time it",
