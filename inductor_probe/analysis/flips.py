@@ -118,6 +118,8 @@ def _of_nest(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
 def _of_threads(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
     if decision.outcome == "parallel" and decision.subjects and decision.subjects[0]:
         yield Flip("threads", (decision.subjects[0][0],), "1")
+        if decision.cause == "outer-loops-rounded":  # of a scalar loop no step is lost
+            yield Flip("scalar", (decision.subjects[0][0],))
 
 
 def _of_pair(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:

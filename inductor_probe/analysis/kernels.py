@@ -11,6 +11,7 @@ Codes of remarks and their numbers, in order; the subject is the kernel unless s
   (how many pointers there are). `missed`.
 - `no-launch`, `no-node`, `folds-constants`: none. `text-only`: backend. `analysis`.
 - `fallback`: kernel. `missed`; the subjects are the nodes that call it.
+- `passed-twice` of a library kernel: buffer, times. `hazard`: the same memory, and it is changed.
 
 The cost is what the launches of the kernel read and write. Below `SMALLEST_COST` nothing
 is said of its speed.
@@ -22,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from inductor_probe.analysis.bounds import with_bounds
-from inductor_probe.analysis.causes.nests import decisions_of_nests
+from inductor_probe.analysis.causes.nests import decisions_of_kernel, decisions_of_nests, vector_bits
 from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.layout_remarks import SMALLEST_COST
 from inductor_probe.analysis.linking.fx_ops import VIEWS
@@ -33,7 +34,14 @@ from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.analysis.work import call_traffic, kernel_traffic
 from inductor_probe.backends import CPP, TRITON, backend_called
 from inductor_probe.errors import AmbiguousError, NotFoundError, near_names
-from inductor_probe.model.code import DECIDED_NESTS, CppFacts, Kernel, NestKind, OutputCode, TritonFacts
+from inductor_probe.model.code import (
+    DECIDED_NESTS,
+    CppFacts,
+    Kernel,
+    KernelDetails,
+    NestKind,
+    TritonFacts,
+)
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.kernels import KernelRow
@@ -128,14 +136,18 @@ class _Reader:
             stores=stores,
             reductions=reductions,
             chooses=kernel.chooses,
-            details=kernel.details,
+            details=self._details(kernel),
             traits=tuple(dict.fromkeys(_traits(kernel, row, reductions or 0))),
-            remarks=()
-            if is_choice
-            else tuple(_remarks(kernel, row, self._graph.code, code_alone=self._graph.folder.in_package)),
+            remarks=() if is_choice else tuple(_remarks(self._graph, kernel, row)),
             source=kernel.source,
             span=kernel.span,
         )
+
+    def _details(self, kernel: Kernel) -> KernelDetails | None:
+        facts = kernel.details
+        if not isinstance(facts, CppFacts):
+            return facts
+        return replace(facts, vector_bits=vector_bits(self._graph, kernel.name, facts))
 
     def library(self, target: str) -> KernelRow:
         """Return the row of a library function: all calls of it."""
@@ -151,7 +163,7 @@ class _Reader:
             sources=_sorted(self._fx[name].source for name in fx or row.fx if name in self._fx)
             or row.sources,
             traits=("extern", row.kind) if row.nodes else ("extern", row.kind, "unlinked"),
-            remarks=(replace(remark, cost=_cost(row)),) if remark else (),
+            remarks=(*([replace(remark, cost=_cost(row))] if remark else ()), *self._passed_twice(row)),
             span=row.launches[0].span if row.launches else None,
         )
 
@@ -194,6 +206,23 @@ class _Reader:
             traits=(),
             remarks=(),
         )
+
+    def _passed_twice(self, row: KernelRow) -> Iterator[Remark]:
+        """Yield each buffer that a call of a library function is passed several times, and changes."""
+        mutated = {
+            name for node in row.nodes for buffer in self._leaves[node].outputs for name in buffer.mutations
+        }
+        for launch in row.launches:
+            texts: dict[str, list[str]] = {}
+            for passed in launch.passed:
+                if passed.buffer in mutated:
+                    texts.setdefault(passed.buffer, []).append(passed.text.rpartition("=")[2])
+            for buffer, views in texts.items():
+                times = max(map(views.count, views))
+                if times > 1:  # a gather into a buffer is passed all of it, and the part that is there
+                    numbers = (("buffer", buffer), ("times", times))
+                    subject, place = Subject("kernel", row.name), (launch.span,)
+                    yield Remark("passed-twice", "hazard", subject, numbers, None, place, knowledge="read")
 
     def _called_fx(self, target: str, linked: list[NodeLink]) -> tuple[str, ...]:
         """Return the FX nodes that a library function computes.
@@ -263,10 +292,8 @@ def _cost(row: KernelRow) -> int | None:
 _Draft = tuple[RemarkCode, RemarkKind, tuple[tuple[str, Number], ...], tuple[Span, ...]]
 
 
-def _remarks(
-    kernel: Kernel, row: KernelRow, wrapper: OutputCode | None, *, code_alone: bool
-) -> Iterator[Remark]:
-    cost = _cost(row)
+def _remarks(graph: CompiledGraph, kernel: Kernel, row: KernelRow) -> Iterator[Remark]:
+    cost, wrapper = _cost(row), graph.code
     drafts: list[_Draft] = [] if cost is not None and cost < SMALLEST_COST else [*_remarks_of_text(kernel)]
     if kernel.source and kernel.backend not in (CPP.name, TRITON.name):
         drafts.append(("text-only", "analysis", (("backend", kernel.backend),), ()))
@@ -274,13 +301,14 @@ def _remarks(
         drafts.append(("no-launch", "analysis", (), ()))
     elif not row.nodes and wrapper is not None and wrapper.folds(kernel.name):
         drafts.append(("folds-constants", "analysis", (), ()))
-    elif not row.nodes and not code_alone:
+    elif not row.nodes and not graph.folder.in_package:
         drafts.append(("no-node", "analysis", (), ()))
     place = (kernel.span,) if kernel.span else ()
     for code, kind, numbers, spans in drafts:
         decisions: tuple[Decision, ...] = ()
         if kind_of_nest := _NESTS.get(code):
-            decisions = tuple(decision for decision in row.decisions if decision.outcome == kind_of_nest)
+            about_nests = row.decisions or decisions_of_kernel(graph, kernel.name)
+            decisions = tuple(decision for decision in about_nests if decision.outcome == kind_of_nest)
         yield Remark(
             code,
             kind,

@@ -139,10 +139,10 @@ def launches(graph: CompiledGraph) -> dict[str, tuple[KernelLaunch, ...]]:
             )
             by_kernel.setdefault(launch.kernel, []).append(KernelLaunch(passed, launch.span, launch.keywords))
     for call in graph.code.externs:
-        inputs = (text for text in call.args if "=" not in text or text.partition("=")[2] not in call.outputs)
-        passed = tuple(
-            Passed(None, text, *_passed_buffer(text, index.layouts)) for text in (*inputs, *call.outputs)
-        )
+        # In the order in which they stand; what the call returns comes last.
+        named = {text.partition("=")[2] if _KEYWORD.match(text) else text for text in call.args}
+        texts = (*call.args, *(name for name in call.outputs if name not in named))
+        passed = tuple(Passed(None, text, *_passed_buffer(text, index.layouts)) for text in texts)
         by_kernel.setdefault(call.target, []).append(KernelLaunch(passed, call.span))
     return {name: tuple(calls) for name, calls in by_kernel.items()}
 

@@ -89,7 +89,7 @@ def node_kind(leaf: SchedulerNode) -> NodeKind:
         case "NopKernelSchedulerNode", _:
             return "nop"
         case "ExternKernelSchedulerNode", "MultiOutput":
-            return "item"
+            return "result"
         case "ExternKernelSchedulerNode", "FallbackKernel":
             return "fallback"
         case "ExternKernelSchedulerNode", _:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from inductor_probe.analysis.causes.causes import graph_causes
@@ -15,7 +15,7 @@ from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.layouts import layout_rows, outlines
 from inductor_probe.analysis.linking.fx_index import fx_index
 from inductor_probe.analysis.linking.fx_ops import ITEM, VIEWS
-from inductor_probe.analysis.links import fx_of, links, nodes_of
+from inductor_probe.analysis.links import fx_of, launches, links, nodes_of
 from inductor_probe.analysis.memory_format import size_bytes
 from inductor_probe.analysis.names import ANYTHING, lines_called, nodes_called, resolve
 from inductor_probe.analysis.nodes import node_kind, node_rows
@@ -117,7 +117,9 @@ def _node_page(graph: CompiledGraph, name: str) -> NodePage:
     leaves = [nodes.leaf[node] for node in names]
     inside = {leaf.name for leaf in leaves}
     written = [buffer.name for leaf in leaves for buffer in leaf.outputs]
-    read = dict.fromkeys(_loaded(graph, name, inside) for leaf in leaves for name in rows[leaf.name].reads)
+    read = dict.fromkeys(
+        _loaded(graph, name, inside) for leaf in leaves for name in _read(graph, leaf, rows[leaf.name])
+    )
     outputs = [buffers[name] for name in written if name in buffers]
     private = [row for row in outputs if _is_private(row, inside)] if len(leaves) > 1 else []
     return NodePage(
@@ -144,6 +146,18 @@ def _recorded(graph: CompiledGraph, name: str) -> tuple[Cause, ...]:
     if graph.decisions is None:
         return ()
     return tuple(cause for cause in graph_causes(graph, [name]).causes if cause.decision is not None)
+
+
+def _read(graph: CompiledGraph, leaf: SchedulerNode, row: NodeRow) -> Sequence[str]:
+    """Return what a node reads: a library call in the order of its arguments, but what it changes."""
+    calls = launches(graph).get(row.link.kernel or "", ()) if leaf.body is None else ()
+    call = next((call for call in calls if call.span in row.link.launches), None)
+    if call is None:
+        return row.reads
+    mutated = {name for buffer in leaf.outputs for name in buffer.mutations}
+    passed = [item.buffer for item in call.passed]
+    reads = [name for name in row.reads if name not in mutated or passed.count(name) > 1]
+    return sorted(reads, key=lambda name: passed.index(name) if name in passed else len(passed))
 
 
 def _loaded(graph: CompiledGraph, name: str, inside: set[str]) -> str:

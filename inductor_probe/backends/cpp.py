@@ -144,7 +144,11 @@ def _facts(source: str, body: int) -> CppFacts:
 
 
 def _vector_bits(source: str, nests: tuple[LoopNest, ...]) -> int | None:
-    """A step of 16 floats is 512 bits, provided that a vector of floats is one register."""
+    """A step of 16 floats is 512 bits, provided that a vector of floats is one register.
+
+    `TilingSelect.select_tiling` counts elements of 32 bits, or of 16 where all are such floats: integers of 8
+    bits fill a quarter of a register.
+    """
     steps = [
         loop.step
         for nest in nests
@@ -155,12 +159,12 @@ def _vector_bits(source: str, nests: tuple[LoopNest, ...]) -> int | None:
     if not steps:
         return None
     step = max(set(steps), key=steps.count)
-    widths = (
+    widths = [
         step * bits // int(match["registers"] or 1)
         for match in _VECTOR.finditer(source)
         if (bits := _BITS.get(match["one"] or match["many"]))
-    )
-    return max(widths, default=None)
+    ]
+    return max(widths) if widths and max(widths) > step * 8 else step * 32 if widths else None
 
 
 def _reductions(source: str, body: int) -> tuple[str, ...]:

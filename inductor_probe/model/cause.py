@@ -28,14 +28,14 @@ class Change:
     Attributes:
         code: what it does; `report/words/causes` has its sentence.
         operands: named values of the sentence, beside those of the decision.
-        safe: True where the results stay the same but for rounding; False where they may not; None where
-            nobody knows.
+        differs: whether it changes what is computed, by more than rounding: other random numbers, another
+            value of a parameter. Of others nothing is claimed: `probe whatif` compares their results.
     """
 
     code: str
     setting: Setting | None = None
     operands: tuple[tuple[str, Operand], ...] = ()
-    safe: bool | None = None
+    differs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ ever in memory of its own, since it was fused into its only readers or inlined.
 """
 
 ThreadsCause: TypeAlias = Literal[
-    "loops-divided", "few-vector-steps", "inner-loop-longer", "reduction-boundary",
+    "loops-divided", "few-vector-steps", "inner-loop-longer", "outer-loops-rounded", "reduction-boundary",
     "reduction-under-vector-loop", "little-work-per-iteration", "dynamic-threads", "little-work",
     "one-thread-set", "no-loop-to-divide",
 ]  # fmt: skip
@@ -157,7 +157,8 @@ of a vectorised loop, vectors).
 - `loops-divided`: into at least as many iterations as threads. `few-vector-steps`: the same, and these are
   fewer steps than threads, as each is of a whole vector, or tile: torch counts iterations.
 - `inner-loop-longer`: not the outer loops, as the one after them has more steps; outer_steps, inner_steps,
-  ratio_limit.
+  ratio_limit, starts (how often it is shared out: once for each step around it). `outer-loops-rounded`: the
+  same, and only as torch counts no step of rounded_loops, which are shorter than their vectors (`FloorDiv`).
 - `reduction-under-vector-loop`: the outer loops, though the one after them has more steps: it is a reduction
   below a vectorised loop that has a scalar tail; outer_steps, inner_steps, ratio_limit.
 - Fewer iterations than threads: `reduction-boundary`: the next_loop is a reduction, and those before are not;
@@ -366,14 +367,17 @@ the first are named, and nodes_count, by_count ... says how many there are; subj
 - `small-product`: while the graph was traced, by a decomposition of decomposition.py: operators, by,
   by_operators, first_size, second_size.
 - `check-refused`: patterns matched nodes, and check (a function) said no. Nothing is gone. Of a constant that
-  could be folded into a convolution or product (`_is_foldable_pattern`): setting_off, or weight_users.
+  could be folded into a convolution or product (`_is_foldable_pattern`): setting_off, where it passes with
+  that; else the first condition that is not met: weight (that is no constant), weight_users, or weight_dtype
+  and dtypes (of what is folded into it).
 - of a matrix product on a GPU, and whether it is padded (fx_passes/pad_mm.py, `should_pad`): sizes (rows,
   inner, columns), alignment. `shape-padding-off`, `padding-forced`: by settings. `sizes-aligned`: nothing to
   pad. `memory-bound`: operations_per_element (that is moved) are too few. `padding-faster`,
   `padding-slower`: plain_ms, padded_ms; less than 10 % is not worth it. `times-simulated`: a simulated GPU
   measures nothing.
-- `no-op`: fx_passes/post_grad.py, `remove_noop_ops`. fx_passes/joint_graph.py, `constant_fold_uniform_value`:
-  `uniform-value`: all elements are value, whatever the inputs; `identity`: it adds 0, or multiplies by 1.
+- `no-op`: fx_passes/post_grad.py, `remove_noop_ops`; mutated_by: nodes that take the value, and
+  change it. fx_passes/joint_graph.py, `constant_fold_uniform_value`: `uniform-value`: all elements are value,
+  whatever the inputs; `identity`: it adds 0, or multiplies by 1.
 - `pass`: another function of torch's, or of a setting's (`post_grad_custom_post_pass`).
 
 Whether an operator writes into its argument or into a copy (fx_passes/reinplace.py,
@@ -404,12 +408,14 @@ or `triton.cudagraphs` asks for them.
 """
 
 FreezingCause: TypeAlias = Literal[
-    "parameters", "no-parameters", "gradients-enabled", "frozen-inputs", "kept-parameter"
+    "parameters", "attributes", "no-parameters", "gradients-enabled", "frozen-inputs", "kept-parameter"
 ]
 """Under `config.freezing` (torch/_inductor/freezing.py, `freeze`):
 
 - of the graph, constants (inputs that became such), inputs (that stayed), folded (values): `parameters`;
-  `no-parameters`: none is the module's own, or all are changed in place or returned. `gradients-enabled`.
+  `attributes`: parameters were no inputs, but attributes of the graph (their number), as those of a program
+  that `torch.export` made. `no-parameters`: none is the module's own, or all are changed in place or
+  returned. `gradients-enabled`.
 - of a parameter or buffer: `kept-parameter`: changed: whether the program changes it in place, or returns it.
 - of a value: `frozen-inputs`: nodes, operators: computed of constants alone.
 """

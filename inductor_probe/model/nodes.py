@@ -12,13 +12,13 @@ from inductor_probe.model.output import Output
 from inductor_probe.model.span import Span
 
 NodeKind: TypeAlias = Literal[
-    "pointwise", "reduction", "scan", "sort", "scatter", "template", "extern", "fallback", "item", "nop",
+    "pointwise", "reduction", "scan", "sort", "scatter", "template", "extern", "fallback", "result", "nop",
     "other",
 ]  # fmt: skip
 """What an unfused node does.
 
-`extern` is a library call, `fallback` one for want of a lowering, `item` takes an item of what a call
-returned, `nop` needs no code.
+`extern` is a library call, `fallback` one for want of a lowering, `result` one of several results of such a
+call (`MultiOutput`), `nop` needs no code.
 """
 
 

@@ -58,7 +58,7 @@ MachineCode: TypeAlias = Literal[
 
 KernelCode: TypeAlias = Literal[
     "scalar-loops", "underfilled-loops", "int64-indices", "reduction-hint", "unaligned-pointers", "no-launch",
-    "no-node", "folds-constants", "text-only", "fallback",
+    "no-node", "folds-constants", "text-only", "fallback", "passed-twice",
 ]  # fmt: skip
 """Made by `analysis/kernels.py`."""
 

@@ -78,3 +78,20 @@ def test_manifests_from_before_variables_were_kept_are_read_and_say_nothing_of_t
     (old / "probe.json").write_text(json.dumps(written))
     assert read_manifest(old / "probe.json").environment is None
     assert ip.diff(old, run_of(tmp_path, MANIFEST)).result.environment == ()
+
+
+def test_what_a_c_wrapper_sets_itself_and_what_torch_put_back_is_no_setting(tmp_path: Path) -> None:
+    """Two graphs of one process differed in eight settings and an address; one of them was the user's."""
+    config = "torch._inductor.config"
+    touched = {
+        "cpp_wrapper": "True", "inplace_buffers": "True", "deterministic": "False",
+        "comprehensive_padding": "True", "triton.store_cubin": "True", "triton.cudagraphs": "False",
+        "triton.autotune_cublasLt": "True", "triton.autotune_at_compile_time": "False",
+        "post_grad_custom_pre_pass": "'<function f at 0x7f10>'",
+    }  # fmt: skip
+    before = f"{config}.post_grad_custom_pre_pass = '<function f at 0x7f20>'\n"
+    address = "os.environ['_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR'] = '140704521833504'\n"
+    after = address + "".join(f"{config}.{name} = {value}\n" for name, value in touched.items())
+    other = replace(MANIFEST, label="wrapper")
+    diff = ip.diff(run_of(tmp_path, MANIFEST, before), run_of(tmp_path, other, after))
+    assert diff.result.environment == (FactChange(f"{config}.cpp_wrapper", "default", "True"),)

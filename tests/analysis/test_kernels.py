@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from inductor_probe.analysis.causes.nests import nest_of
 from inductor_probe.analysis.kernels import kernel_rows
+from inductor_probe.model.code import CppFacts
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import DECISION_KINDS, Decision, Decisions, Operand
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from tests.builders import decision
 from tests.conftest import all_graph_dirs
 
 Read = Callable[..., CompiledGraph]
@@ -153,3 +158,50 @@ def test_loads_and_stores_agree_with_a_plain_count(read: Read) -> None:
     (row,) = rows(read("torch-2.13.0-cpu/aa_separable_cl")).values()
     stores = len(re.findall(r"\.store\((?:in_)?out_ptr|(?:in_)?out_ptr\d+\[[^\]]*\] =", row.source))
     assert row.stores == stores
+
+
+def with_decisions(graph: CompiledGraph, *decisions: Decision) -> CompiledGraph:
+    return replace(graph, read_decisions=lambda: Decisions("2.13.0", DECISION_KINDS, decisions))
+
+
+def test_a_kernel_that_is_launched_several_times_has_the_decisions_of_its_nests(read: Read) -> None:
+    """`dump` said that nothing records why, and `why` had it: one text has a decision for each launch."""
+    graph = read("torch-2.13.0-cpu-programs/bucketed_collectives")
+    nodes = ("op10", "op14", "op18")
+    vectorised = [
+        decision("vectorisation", node, "vectorised", "contiguous-only-loop", number=number)
+        for number, node in enumerate(nodes, 1)
+    ]
+    graph = with_decisions(graph, *vectorised)
+    row = rows(graph)["cpp_fused_relu_2"]
+    assert (row.nodes, len(row.launches)) == (nodes, 3)
+    assert row.decisions == (vectorised[0],)
+    assert [nest_of(graph, one) for one in vectorised] == [("cpp_fused_relu_2", 0)] * 3
+
+
+def test_why_a_nest_is_scalar_is_said_where_it_is_not_known_which_nest_that_is(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu/hflip_cl")
+    scalar = decision("vectorisation", "op0", "scalar", "dtype-not-vectorisable")
+    other = decision("vectorisation", "op0", "vectorised", "contiguous-only-loop", number=2)
+    (row,) = kernel_rows(with_decisions(graph, scalar, other))
+    assert row.decisions == ()
+    assert [remark.decisions for remark in row.remarks] == [(scalar,)]
+
+
+def test_the_width_of_vectors_is_the_recorded_one(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu-programs/bucketed_collectives")
+    operands: dict[str, Operand] = {"bit_width": 256}
+    one = decision("vectorisation", "op10", "vectorised", "contiguous-only-loop", operands=operands)
+    details = rows(with_decisions(graph, one))["cpp_fused_relu_2"].details
+    assert isinstance(details, CppFacts)
+    assert details.vector_bits == 256
+
+
+def test_arguments_of_a_library_call_stand_in_their_order_and_a_part_of_its_result_is_no_clash(
+    read: Read,
+) -> None:
+    graph = read("torch-2.13.0-cpu-programs/bucketed_collectives")
+    row = rows(graph)["torch.ops._c10d_functional.all_gather_into_tensor_out.default"]
+    assert row.remarks == ()
+    (launch,) = row.launches
+    assert launch.passed[-1].text.startswith("out=")

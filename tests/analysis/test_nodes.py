@@ -30,7 +30,7 @@ def test_every_node_of_every_fixture_has_a_row_that_says_what_it_does(folder: Pa
     assert set(after) <= set(before)
     for row in (*after.values(), *before.values()):
         assert row.kind != "other"
-        assert (row.kind in ("extern", "fallback", "item", "nop", "template")) == (not row.operations)
+        assert (row.kind in ("extern", "fallback", "result", "nop", "template")) == (not row.operations)
         assert row.writes
 
 
@@ -58,7 +58,7 @@ def test_what_a_node_does_to_memory_is_typed(read: Read) -> None:
 def test_library_calls_are_told_from_fallbacks_and_their_items(read: Read) -> None:
     kinds = {row.ir: row.kind for row in node_rows(read("torch-2.13.0-cpu-programs/fallbacks"))}
     assert kinds["FallbackKernel"] == "fallback"
-    assert kinds["MultiOutput"] == "item"
+    assert kinds["MultiOutput"] == "result"
     assert {row.kind for row in node_rows(read("torch-2.13.0-cpu/mlp_train", 1))} == {
         "extern",
         "pointwise",
@@ -81,7 +81,7 @@ def test_an_item_has_the_layout_that_its_reader_prints(corpus: Path) -> None:
     """Torch 2.4 prints the layout of an item of a library call only below the nodes that read it."""
     run = next((corpus / "torch-2.4.1-cpu" / "cumsum_scan").glob("**/run_*"))
     graph = read_graph(read_run(run).graphs[0])
-    (item,) = (row for row in node_rows(graph) if row.kind == "item")
+    (item,) = (row for row in node_rows(graph) if row.kind == "result")
     (written,) = item.writes
     assert written.layout is not None
     assert (written.layout.dtype, written.layout.size) == ("float32", (64, 1024))

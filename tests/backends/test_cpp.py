@@ -69,6 +69,20 @@ def test_a_tail_of_old_torch_is_no_scalar_nest(read: Read) -> None:
     assert facts.nests[0].order[0].stop == "16*(at::native::div_floor_integer((ks0*ks1), 16))"
 
 
+@pytest.mark.parametrize(
+    ("dtypes", "step", "bits"),
+    [(("uint8_t",), 16, 512), (("int8_t",), 8, 256), (("uint8_t", "float"), 16, 512), (("half",), 32, 512)],
+)
+def test_integers_of_8_bits_fill_a_quarter_of_a_vector(dtypes: tuple[str, ...], step: int, bits: int) -> None:
+    """A kernel of uint8 for AVX512 was said to have vectors of 128 bits, and to be compiled for NEON."""
+    loads = "".join(f"at::vec::Vectorized<{dtype}>::loadu(in_ptr0 + x0);" for dtype in dtypes)
+    text = 'extern "C"  void  kernel(const uint8_t* in_ptr0)'
+    text += f"\n{{\n{loop('x0', 1024, step)}\n{{\n{loads}\n}}\n}}\n"
+    facts = CPP.read(text).details
+    assert isinstance(facts, CppFacts)
+    assert facts.vector_bits == bits
+
+
 def test_threads_vector_width_and_checks(read: Read) -> None:
     _, facts = only_kernel(read("torch-2.4.1-cpu/layernorm_grad"))
     assert (facts.parallel, facts.threads, facts.vector_bits) == (True, 2, 512)

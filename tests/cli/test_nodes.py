@@ -108,7 +108,7 @@ def test_what_nothing_has_is_said_with_near_names(screen: Screen) -> None:
     options = [["--kind", "reductio"], ["--reads", "buf99"], ["--kernel", "cpp_fused_sun"]]
     assert "".join(screen("nodes", TRAINING, *option) for option in options) == snapshot("""\
 2> error: unknown kind of node reductio
-2> hint: did you mean reduction?
+2> hint: did you mean reduction or result?
 exit 2
 2> error: no buffer or input buf99
 2> hint: did you mean buf5 or buf4 or buf3?

@@ -73,12 +73,10 @@ def test_every_kind_of_subject_finds_the_decision(subject: str, screen: Screen, 
   decided in  TilingSelect.select_tiling (torch/_inductor/codegen/cpp.py:3934)
   called by   CppKernelProxy.codegen_nodes
   changed by  torch._inductor.config.cpp.enable_tiling_heuristics = False (not set in this dump):
-              vectorises wherever it can, without these limits; time it: it may be slower [safe: the
-              same results but for rounding]
+              vectorises wherever it can, without these limits; time it: it may be slower
   or by       an innermost loop of 4 steps or more passes this limit (another memory format or order
               of dimensions); the limit on non-contiguous accesses then applies
-  or by       probe whatif SCRIPT --vectorise op0: for this alone [safe: the same results but for
-              rounding]
+  or by       probe whatif SCRIPT --vectorise op0: for this alone
   at stake  294 KiB read and written
   kernel    cpp_fused_flip_0, loop nest 1
   FX nodes  rev

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -55,6 +57,18 @@ def with_gradients(function: Callable[..., torch.Tensor], *inputs: torch.Tensor)
     return function(*inputs).detach()
 
 
+def exported(function: Callable[..., torch.Tensor], values: torch.Tensor) -> torch.Tensor:
+    """Compile an exported module ahead of time; its C++ is written, and not compiled."""
+    inductor: Any = importlib.import_module("torch._inductor")
+    if function is linear:  # eager, to compare with
+        return function(values)
+    with torch.no_grad():
+        program = torch.export.export(LINEAR, (values,))
+        options = {"freezing": True, "aot_inductor.package": True, "aot_inductor.package_cpp_only": True}
+        inductor.aot_compile(program.module(), (values,), options=options)
+        return LINEAR(values)
+
+
 PROGRAMS = {
     "linear": Program(
         code="parameters",
@@ -95,6 +109,15 @@ PROGRAMS = {
         settings={"freezing": True},
         flipped_step=frozen,
         turned=("frozen", "parameters"),
+    ),
+    "exported": Program(
+        code="attributes",
+        function=linear,
+        inputs=lambda: floats(16, 16),
+        among=("frozen", "not-frozen"),
+        operands={"attributes": 2, "inputs": 1},
+        step=exported,
+        flipped_step=without_gradients,
     ),
     "scaled_weight": Program(
         code="frozen-inputs",

@@ -139,6 +139,16 @@ PROGRAMS = {
         flipped_inputs=lambda: floats(64, 4096),
         turned=DIVIDED,
     ),
+    "four_heads": Program(
+        code="outer-loops-rounded",
+        function=sum_rows,
+        inputs=lambda: floats(64, 512, 4),
+        about=("op0",),
+        operands={"loops": ("x2",), "outer_steps": 0, "starts": 64, "rounded_loops": ("x1 (4)",)},
+        settings=FOUR,
+        flipped_inputs=lambda: floats(64, 512, 16),
+        turned=DIVIDED,
+    ),
     "reduction_under_vectors": Program(
         code="reduction-under-vector-loop",
         function=sum_columns,

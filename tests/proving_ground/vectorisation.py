@@ -211,7 +211,7 @@ SCALAR_PROGRAMS = {
         about=("op0",),
         operands={"masks": 1, "operations": 7, "tails": ("2", "2")},
         flipped_inputs=lambda: (*floats(2, 271), *floats(271, 2)),
-        turned=TWO,
+        turned=("underfilled", "range-below-vector"),
         since="2.12",
     ),
     "short_loop_without_masks": Program(

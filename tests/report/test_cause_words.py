@@ -79,13 +79,97 @@ def test_a_cause_without_the_operands_of_its_sentence_is_shown_with_what_it_has(
     assert sentence(cause) == "op0 is scalar: short-inner-range (range 3)"
 
 
-def test_a_change_says_its_value_the_present_one_and_whether_it_is_safe() -> None:
+def test_a_change_says_its_value_and_the_present_one_and_claims_no_safety() -> None:
+    """`[safe: the same results but for rounding]` was a constant of a kind: nothing had compared them."""
     setting = Setting("torch._inductor.config.cpp.simdlen", "None", "1")
     cause = decided("vectorisation", "scalar", "no-vector-isa")
-    assert change_text(Change("cpp.simdlen", setting, safe=True), cause) == (
+    assert change_text(Change("cpp.simdlen", setting), cause) == (
         "torch._inductor.config.cpp.simdlen = None (1 in this dump): lets inductor choose the widest vectors "
-        "of the machine [safe: the same results but for rounding]"
+        "of the machine"
     )
+    frozen = decided("freezing", "frozen", "parameters", constants=2, inputs=1, folded=0)
+    (off,) = RULES["freezing"].changes["parameters"]
+    assert off.differs
+    assert "[results may differ]" in change_text(Change("freezing", differs=True), frozen)
+    assert sentence(frozen).endswith("what changes a parameter after the compile is not seen")
+
+
+def test_an_operator_of_the_user_s_is_not_torch_s_own() -> None:
+    said = {
+        operator: sentence(decided("fallback", "extern", "no-lowering", operator=operator))
+        for operator in ("field.put_rows.default", "aten.topk.default")
+    }
+    assert said["field.put_rows.default"].startswith("op0 calls field.put_rows.default: ")
+    assert said["aten.topk.default"].startswith("op0 calls torch's own aten.topk.default: ")
+
+
+def test_a_clone_before_an_operator_that_changes_it_is_not_said_to_change_nothing() -> None:
+    removed = decided(
+        "rewrite", "removed", "no-op", nodes=("clone",), operators=("aten.clone.default",), by=("arg0_1",),
+        mutated_by=("auto_functionalized_v2",), by_operators=(),
+    )  # fmt: skip
+    assert sentence(removed) == (
+        "clone was removed, and arg0_1 used in its place: aten.clone gives the values of its operand in the "
+        "same size, strides and dtype; auto_functionalized_v2 changes in place what it takes"
+    )
+
+
+def test_a_loop_shorter_than_its_vector_says_how_often_threads_start() -> None:
+    """`FloorDiv(4, 16)` is no step to torch, so 1,568 starts were a `passed` row that named none of them."""
+    operands: dict[str, Operand] = {
+        "threads": 8, "loops": ("x3",), "outer_steps": 0, "inner_steps": 49, "ratio_limit": 300,
+        "starts": 1568, "rounded_loops": ("x2 (4)",), "is_reduction": True,
+    }  # fmt: skip
+    cause = decided("threads", "parallel", "outer-loops-rounded", **operands)
+    assert RULES["threads"].kind_of(cause) == "missed"
+    assert sentence(cause) == (
+        "op0 shares x3 among 8 threads 1,568 times in a call: torch divides the loop inside where it has "
+        "more than 300 times the steps of those around it, and counts 0 of these, as x2 (4) is shorter than "
+        "a vector; there are 1,568, at each of which a team of threads starts and ends"
+    )
+    assert short_cause(cause) == "1,568 starts of 8 threads, counted as 0"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_offered"),
+    [
+        (("64*c0 + c1", "c0: 8, c1: 64"), ("-c1 + 64*c0 + 63", "c0: 8, c1: 64"), True),
+        (("64*c0 + c1", "c0: 8, c1: 64"), ("64*c1 + c0", "c0: 64, c1: 8"), True),
+        (("c0", "c0: 512"), ("c0 + 256", "c0: 256"), False),
+        (("c0", "c0: 512"), ("2*c0", "c0: 256"), False),
+        (("c0", "c0: 512"), ("c0 + 64*tmp0", "c0: 64"), False),
+        (("c0", "c0: 512"), ("all", ""), False),
+    ],
+)
+def test_the_same_index_is_not_asked_of_other_elements(
+    first: tuple[str, str], second: tuple[str, str], is_offered: bool
+) -> None:
+    cause = decided(
+        "fusion", "refused", "accesses-differ", buffer="buf4", first_index=first[0], first_ranges=first[1],
+        second_index=second[0], second_ranges=second[1],
+    )  # fmt: skip
+    (change,) = RULES["fusion"].changes["accesses-differ"]
+    assert change.applies(cause, cast(CompiledGraph, None)) == is_offered
+
+
+@pytest.mark.parametrize(
+    ("cause", "first", "second", "is_offered"),
+    [
+        ("loop-ranges-differ", ("(64, 32)", "()"), ("(2048)", "()"), True),
+        ("loop-ranges-differ", ("(64, 32)", "()"), ("(64)", "()"), False),
+        ("no-common-outer-loop", ("(64)", "(32)"), ("(64, 32)", "()"), True),
+        ("no-common-outer-loop", ("()", "(8192)"), ("()", "()"), False),
+    ],
+)
+def test_the_same_dimensions_are_not_asked_of_loops_that_cannot_have_them(
+    cause: CauseCode, first: tuple[str, str], second: tuple[str, str], is_offered: bool
+) -> None:
+    refused = decided(
+        "fusion", "refused", cause, first_ranges=first[0], first_reduction=first[1], second_ranges=second[0],
+        second_reduction=second[1],
+    )  # fmt: skip
+    (change,) = RULES["fusion"].changes[cause]
+    assert change.applies(refused, cast(CompiledGraph, None)) == is_offered
 
 
 @pytest.mark.parametrize(

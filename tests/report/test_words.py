@@ -101,6 +101,11 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
     ("no-launch", {}, "the wrapper does not launch it"),
     ("no-node", {}, "no scheduler node is linked to it"),
     (
+        "passed-twice",
+        {"buffer": "arg0_1", "times": 2},
+        "it is passed arg0_1 2 times, and changes it in place",
+    ),
+    (
         "folds-constants",
         {},
         "it folds constants when the package is loaded; only probe dump keeps the IR of that",

@@ -11,6 +11,7 @@ from textwrap import wrap
 from inductor_probe.analysis.annotation.origins import LineOrigin, line_origins
 from inductor_probe.analysis.annotation.statements import cpp_statements, triton_statements
 from inductor_probe.analysis.causes.causes import graph_causes
+from inductor_probe.analysis.causes.nests import vector_bits
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import launches, links
 from inductor_probe.analysis.names import resolve
@@ -273,7 +274,10 @@ class _Annotator:
 
     def _compiling(self, line_directives: bool) -> Iterator[str]:
         details = self._kernel.details
-        flags = " ".join(portable_flags(details.vector_bits if isinstance(details, CppFacts) else None))
+        bits = None
+        if isinstance(details, CppFacts):
+            bits = vector_bits(self._graph, self._kernel.name, details)
+        flags = " ".join(portable_flags(bits))
         yield "the function is called `kernel`, as inductor wrote it"
         yield f"compile: g++ -c FILE {flags} -ITORCH/include"
         yield "  TORCH: what `python -c 'import torch; print(torch.__path__[0])'` prints, with the torch that"

@@ -33,6 +33,7 @@ from inductor_probe.model.setting import CONFIG, Setting
 from inductor_probe.model.span import Span
 
 _RANKS = {"hazard": 0, "missed": 0, "analysis": 1, "passed": 2}
+_COPIES = (("aten.clone.default",), ("aten.copy.default",))
 _RANKS_OF_SUBJECT = {"hazard": 0, "missed": 0, "passed": 1, "analysis": 2}
 """In the ledger of a graph, what went well comes last; of one subject, it says what the subject is."""
 
@@ -75,7 +76,7 @@ def graph_causes(
     decisions = [
         decision
         for decision in (recorded.decisions if recorded else ())
-        if (not kinds or decision.kind in kinds) and _concerns(decision, scopes)
+        if _is_of(decision, kinds) and _concerns(decision, scopes)
     ]
     if len(scopes) == 2 and recorded and (not kinds or "fusion" in kinds):
         nodes = scopes[0].nodes - scopes[1].nodes, scopes[1].nodes - scopes[0].nodes
@@ -183,6 +184,12 @@ def _names_of(decision: Decision, scope: _Scope) -> frozenset[str]:
         case "fx":
             return scope.fx
     return scope.nodes
+
+
+def _is_of(decision: Decision, kinds: Collection[str]) -> bool:
+    """Whether a decision is of some kinds, or of any: a copy that a pass removed is about copies, too."""
+    is_copy = decision.outcome == "removed" and decision.operand("operators") in _COPIES
+    return not kinds or decision.kind in kinds or ("copy" in kinds and is_copy)
 
 
 def _concerns(decision: Decision, scopes: Sequence[_Scope]) -> bool:
@@ -325,13 +332,13 @@ class _Maker:
             if not change.applies(decision, self._graph):
                 continue
             match change:
-                case Source(code=code, safe=safe):
-                    yield Change(code, safe=safe)
+                case Source(code=code, differs=differs):
+                    yield Change(code, differs=differs)
                 case By() if setting := self._setting(change, decision):
-                    yield Change(change.setting, setting, safe=change.safe)
+                    yield Change(change.setting, setting, differs=change.differs)
         if rules_of(decision.kind).kind_of(decision) == "missed":
             for flip in flips_of_decision(self._graph, decision):
-                yield Change(TURN, operands=(("option", flip.option),), safe=True)
+                yield Change(TURN, operands=(("option", flip.option),))
 
     def _setting(self, change: By, decision: Decision) -> Setting | None:
         """Return the setting with its present value and the one to try; None where it is so already."""

@@ -10,7 +10,7 @@ from inductor_probe.analysis.graph import index_of
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 
-_WITHOUT_HEURISTICS = By("cpp.enable_tiling_heuristics", "False", safe=True)
+_WITHOUT_HEURISTICS = By("cpp.enable_tiling_heuristics", "False")
 _INDIRECT = re.compile(r"\b(indirect|tmp)\d+")
 """What was loaded or computed before, in an index."""
 
@@ -26,8 +26,10 @@ def _reads_strided(decision: Decision, _: CompiledGraph) -> bool:
 
 
 def _has_longer_loop(decision: Decision, graph: CompiledGraph) -> bool:
-    """Whether another loop of its nodes has as many steps as the vectorised one needs."""
+    """Whether a loop of its nodes that is not vectorised has as many steps as the vectorised one needs."""
     limit = decision.operand("range_limit") or decision.operand("factor")
+    tiled = decision.operand("ranges")
+    vectorised = tiled if isinstance(tiled, tuple) else ()
     leaves = index_of(graph).nodes.leaf
     sizes = [
         size
@@ -37,11 +39,12 @@ def _has_longer_loop(decision: Decision, graph: CompiledGraph) -> bool:
         for loops in leaves[name].sizes or ()
         for size in loops
     ]
-    return isinstance(limit, int | float) and any(isinstance(size, str) or size >= limit for size in sizes)
+    others = [size for size in sizes if str(size) not in vectorised]
+    return isinstance(limit, int | float) and any(isinstance(size, str) or size >= limit for size in others)
 
 
-_CONTIGUOUS = Source("contiguous-operand", safe=True, applies=_reads_strided)
-_LONGER = Source("longer-range", safe=True, applies=_has_longer_loop)
+_CONTIGUOUS = Source("contiguous-operand", applies=_reads_strided)
+_LONGER = Source("longer-range", applies=_has_longer_loop)
 
 VECTORISATION = Rules(
     kinds={
@@ -54,16 +57,16 @@ VECTORISATION = Rules(
         "no-loops": "analysis",
     },
     changes={
-        "no-vector-isa": (By("cpp.simdlen", "None", is_default=True, safe=True),),
+        "no-vector-isa": (By("cpp.simdlen", "None", is_default=True),),
         "dtype-not-vectorisable": (Source("vectorisable-dtype"),),
         "non-contiguous-accesses": (_WITHOUT_HEURISTICS, _CONTIGUOUS),
         "short-inner-range": (_WITHOUT_HEURISTICS, Source("longer-inner-range", applies=_has_longer_loop)),
         "range-below-vector": (_LONGER,),
         "short-low-precision-range": (_LONGER,),
-        "tail-vectorisation-off": (By("cpp.enable_loop_tail_vec", "True", is_default=True, safe=True),),
+        "tail-vectorisation-off": (By("cpp.enable_loop_tail_vec", "True", is_default=True),),
         "constant-stride": (_CONTIGUOUS,),
         "varying-stride": (_CONTIGUOUS,),
-        "atomic-access": (By("cpp.threads", "1", safe=True),),
+        "atomic-access": (By("cpp.threads", "1"),),
     },
 )
 
@@ -90,22 +93,24 @@ THREADS = Rules(
     kinds={
         "parallel": "passed",
         "few-vector-steps": "missed",
+        "outer-loops-rounded": "missed",
         "one-thread-set": "missed",
         "reduction-boundary": "missed",
         "reduction-under-vector-loop": "missed",
         "little-work-per-iteration": "missed",
     },
     changes={
-        "little-work": (By("cpp.min_chunk_size", _size_of("work_per_thread"), "min_chunk_size", safe=True),),
+        "little-work": (By("cpp.min_chunk_size", _size_of("work_per_thread"), "min_chunk_size"),),
         "little-work-per-iteration": (
-            By("cpp.min_chunk_size", _size_of("work_of_next_loop"), "min_chunk_size", safe=True),
+            By("cpp.min_chunk_size", _size_of("work_of_next_loop"), "min_chunk_size"),
         ),
         "one-thread-set": (
-            By("cpp.threads", "-1", "cpp_threads", is_default=True, safe=True, applies=_is_by_setting),
-            Source("set-num-threads", safe=True, applies=_is_by_torch),
+            By("cpp.threads", "-1", "cpp_threads", is_default=True, applies=_is_by_setting),
+            Source("set-num-threads", applies=_is_by_torch),
         ),
-        "reduction-boundary": (Source("two-step-reduction", safe=True),),
-        "reduction-under-vector-loop": (By("cpp.enable_loop_tail_vec", "True", is_default=True, safe=True),),
-        "dynamic-threads": (By("cpp.dynamic_threads", "False", is_default=True, safe=True),),
+        "outer-loops-rounded": (Source("whole-vector"),),
+        "reduction-boundary": (Source("two-step-reduction"),),
+        "reduction-under-vector-loop": (By("cpp.enable_loop_tail_vec", "True", is_default=True),),
+        "dynamic-threads": (By("cpp.dynamic_threads", "False", is_default=True),),
     },
 )

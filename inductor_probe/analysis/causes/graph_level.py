@@ -24,9 +24,9 @@ def _pass(decision: Decision) -> str:
 
 
 _RANDOM = "replace_random"
-_EAGER_RANDOM = By("fallback_random", "True", safe=False, applies=_is_random)
-_PAD = By("force_shape_pad", "True", safe=True)
-_KEEP_CONSTANTS = By("joint_graph_constant_folding", "False", safe=True)
+_EAGER_RANDOM = By("fallback_random", "True", differs=True, applies=_is_random)
+_PAD = By("force_shape_pad", "True")
+_KEEP_CONSTANTS = By("joint_graph_constant_folding", "False")
 
 REWRITE = Rules(
     kinds={
@@ -37,36 +37,35 @@ REWRITE = Rules(
     },
     changes={
         "pattern": (
-            By("pattern_matcher", "False", safe=True, applies=_is_patterns),
-            By("disabled_passes", _pass, safe=True, applies=_is_patterns),
+            By("pattern_matcher", "False", applies=_is_patterns),
+            By("disabled_passes", _pass, applies=_is_patterns),
             _EAGER_RANDOM,
         ),
         "check-refused": (
             By(
                 "enable_linear_binary_folding",
                 "True",
-                safe=True,
                 applies=lambda decision, _: decision.operand("setting_off") is not None,
             ),
         ),
-        "shape-padding-off": (By("shape_padding", "True", is_default=True, safe=True),),
-        "padding-forced": (By("force_shape_pad", "False", is_default=True, safe=True),),
+        "shape-padding-off": (By("shape_padding", "True", is_default=True),),
+        "padding-forced": (By("force_shape_pad", "False", is_default=True),),
         "memory-bound": (_PAD,),
         "padding-slower": (_PAD,),
         "times-simulated": (_PAD,),
-        "padding-faster": (By("shape_padding", "False", safe=True),),
-        "no-op": (By("disabled_passes", _pass, safe=True),),
+        "padding-faster": (By("shape_padding", "False"),),
+        "no-op": (By("disabled_passes", _pass),),
         "identity": (_KEEP_CONSTANTS,),
         "uniform-value": (_KEEP_CONSTANTS,),
         "pass": (_EAGER_RANDOM,),
-        "input-not-mutated": (Source("change-input", safe=False),),
-        "view-of-input": (Source("change-input", safe=False),),
-        "read-later": (Source("read-before", safe=True),),
+        "input-not-mutated": (Source("change-input", differs=True),),
+        "view-of-input": (Source("change-input", differs=True),),
+        "read-later": (Source("read-before"),),
     },
 )
 
 
-_FREEZING_OFF = By("freezing", "False", safe=True)
+_FREEZING_OFF = By("freezing", "False", differs=True)
 
 FREEZING = Rules(
     kinds={"frozen": "passed", "folded": "passed", "not-frozen": "missed", "kept-parameter": "analysis"},
@@ -74,8 +73,8 @@ FREEZING = Rules(
         "parameters": (_FREEZING_OFF,),
         "frozen-inputs": (_FREEZING_OFF,),
         "kept-parameter": (Source("own-value"),),
-        "no-parameters": (Source("frozen-early", safe=True), Source("own-parameters", safe=True)),
-        "gradients-enabled": (Source("no-gradients", safe=True),),
+        "no-parameters": (Source("frozen-early"), Source("own-parameters")),
+        "gradients-enabled": (Source("no-gradients"),),
     },
 )
 
@@ -93,11 +92,9 @@ def _is_not_symbolic(decision: Decision, _: CompiledGraph) -> bool:
     return not isinstance(reasons, tuple) or set(reasons) != {_DYNAMIC}
 
 
-_SYMBOLIC = By(
-    "triton.cudagraph_skip_dynamic_graphs", "False", is_default=True, safe=True, applies=_is_symbolic
-)
-_PARTITION = By("graph_partition", "True", safe=True)
-_CUDAGRAPHS_OFF = By("triton.cudagraphs", "False", safe=True)
+_SYMBOLIC = By("triton.cudagraph_skip_dynamic_graphs", "False", is_default=True, applies=_is_symbolic)
+_PARTITION = By("graph_partition", "True")
+_CUDAGRAPHS_OFF = By("triton.cudagraphs", "False")
 
 CUDAGRAPHS = Rules(
     kinds={
@@ -111,16 +108,16 @@ CUDAGRAPHS = Rules(
     changes={
         "partitions": (_SYMBOLIC, Source("without-cut", applies=_is_not_symbolic)),
         "no-partition": (_SYMBOLIC, Source("without-cut", applies=_is_not_symbolic)),
-        "moving-inputs": (Source("static-input", safe=True), Source("new-value")),
-        "cudagraphs-off": (By("triton.cudagraphs", "True", safe=True),),
+        "moving-inputs": (Source("static-input"), Source("new-value")),
+        "cudagraphs-off": (By("triton.cudagraphs", "True"),),
         "cpu-device": (Source("to-gpu"), _PARTITION, _CUDAGRAPHS_OFF),
         "no-gpu-device": (_CUDAGRAPHS_OFF,),
         "incompatible-operator": (_PARTITION, Source("other-operator")),
         "incompatible-lowering": (Source("other-operator"),),
         "dynamic-shapes": (
             _PARTITION,
-            By("triton.cudagraph_skip_dynamic_graphs", "False", is_default=True, safe=True),
+            By("triton.cudagraph_skip_dynamic_graphs", "False", is_default=True),
         ),
-        "mutated-inputs": (By("triton.cudagraph_support_input_mutation", "True", safe=True),),
+        "mutated-inputs": (By("triton.cudagraph_support_input_mutation", "True"),),
     },
 )

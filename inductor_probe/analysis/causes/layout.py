@@ -6,6 +6,7 @@ Each is shown in `tests/proving_ground`. No order of strides is a missed one as 
 from __future__ import annotations
 
 from inductor_probe.analysis.causes.rules import By, Condition, Rules, Source
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 
@@ -14,11 +15,10 @@ def _outcome(*outcomes: str) -> Condition:
     return lambda decision, _: decision.outcome in outcomes
 
 
-_NO_CHANNELS_LAST = By("layout_optimization", "False", safe=True, applies=_outcome("channels-last"))
+_NO_CHANNELS_LAST = By("layout_optimization", "False", applies=_outcome("channels-last"))
 _NO_PADDING = By(
     "comprehensive_padding",
     "False",
-    safe=True,
     applies=lambda decision, _: decision.operand("padding_limit") is not None,
 )
 
@@ -26,7 +26,7 @@ _FLEXIBLE = Source(
     "flexible-layout",
     applies=lambda decision, _: decision.operand("tag") not in (None, "flexible_layout"),
 )
-_FORCED = By("force_layout_optimization", "True", safe=True, applies=_outcome("unchanged"))
+_FORCED = By("force_layout_optimization", "True", applies=_outcome("unchanged"))
 _UNCHANGED = (
     "only-backward-convolutions",
     "few-convolutions",
@@ -40,23 +40,23 @@ LAYOUT = Rules(
     changes={
         "reads": (
             _NO_PADDING,
-            By("pick_loop_orders", "False", safe=True, applies=_outcome("permuted", "channels-last")),
-            Source("order-of-reads", safe=True),
+            By("pick_loop_orders", "False", applies=_outcome("permuted", "channels-last")),
+            Source("order-of-reads"),
         ),
         **dict.fromkeys(("view", "no-reads", "lowering", "extern-operand", "extern-kernel"), (_NO_PADDING,)),
-        "loop-orders-off": (By("pick_loop_orders", "True", is_default=True, safe=True), _NO_PADDING),
+        "loop-orders-off": (By("pick_loop_orders", "True", is_default=True), _NO_PADDING),
         "output": (Source("eager-strides"),),
-        "as-strided-input": (Source("slice", safe=True),),
+        "as-strided-input": (Source("slice"),),
         "operator-constraint": (_FLEXIBLE, _NO_PADDING),
         "convolution": (_NO_CHANNELS_LAST,),
         "channels-last-preferred": (_NO_CHANNELS_LAST, _NO_PADDING),
         "mkldnn-convolutions": (_NO_CHANNELS_LAST,),
-        "layout-optimisation-off": (By("layout_optimization", "True", is_default=True, safe=True),),
-        "layout-optimisation-forced": (By("force_layout_optimization", "False", is_default=True, safe=True),),
+        "layout-optimisation-off": (By("layout_optimization", "True", is_default=True),),
+        "layout-optimisation-forced": (By("force_layout_optimization", "False", is_default=True),),
         "convolution-flops": (_FORCED, _NO_CHANNELS_LAST),
         "convolution-channels": (_NO_CHANNELS_LAST,),
         **dict.fromkeys(_UNCHANGED, (_FORCED,)),
-        "concatenation": (By("force_pointwise_cat", "True", safe=True, applies=_outcome("inside-another")),),
+        "concatenation": (By("force_pointwise_cat", "True", applies=_outcome("inside-another")),),
     },
 )
 
@@ -88,11 +88,18 @@ def _sizes(decision: Decision) -> tuple[str, ...]:
     return sizes if isinstance(sizes, tuple) else ()
 
 
+def _stays_as_it_is(decision: Decision, graph: CompiledGraph) -> bool:
+    """Whether nothing changes a copy in place: else what it is a copy of would be changed without it."""
+    copies = {name for group in decision.subjects for name in group}
+    buffers = index_of(graph).nodes.buffers.values()
+    return not any(copies.intersection(buffer.mutations) for buffer in buffers)
+
+
 _LAST = ("3", "0", "2", "1")
 _IMAGE = 4
 """A 2-D convolution under layout optimisation asks for this order of 4 dimensions."""
-_NO_CHANNELS_LAST_COPY = By("layout_optimization", "False", safe=True, applies=_is_of_convolution)
-_POINTWISE_CAT = By("force_pointwise_cat", "True", safe=True, applies=_asked("concatenation"))
+_NO_CHANNELS_LAST_COPY = By("layout_optimization", "False", applies=_is_of_convolution)
+_POINTWISE_CAT = By("force_pointwise_cat", "True", applies=_asked("concatenation"))
 _RETURNED = Source("eager-strides", applies=_asked("output"))
 
 COPIES = Rules(
@@ -107,23 +114,23 @@ COPIES = Rules(
         "given-strides": (
             _NO_CHANNELS_LAST_COPY,
             _POINTWISE_CAT,
-            Source("input-strides", safe=True, applies=_can_lie_so),
+            Source("input-strides", applies=_can_lie_so),
             _FLEXIBLE,
         ),
         "extern-result": (_NO_CHANNELS_LAST_COPY, _POINTWISE_CAT, _RETURNED, _FLEXIBLE),
         "fixed-before": (
             _NO_CHANNELS_LAST_COPY,
             _POINTWISE_CAT,
-            Source("one-order", safe=True),
+            Source("one-order"),
             _FLEXIBLE,
         ),
-        "fixed-for-view": (Source("view-later", safe=True),),
-        "no-unit-stride": (Source("unit-stride", safe=True),),
-        "view-not-strided": (Source("strided-view", safe=True),),
+        "fixed-for-view": (Source("view-later"),),
+        "no-unit-stride": (Source("unit-stride"),),
+        "view-not-strided": (Source("strided-view"),),
         "part-of-a-view": (_POINTWISE_CAT,),
         "inside-another": (_POINTWISE_CAT,),
         "mutation": (Source("out-of-place"),),
-        "clone": (Source("no-clone", safe=True),),
-        "clone-inlined": (Source("realised-clone", safe=True),),
+        "clone": (Source("no-clone", applies=_stays_as_it_is),),
+        "clone-inlined": (Source("realised-clone"),),
     },
 )

@@ -27,19 +27,17 @@ def _reads_apart(decision: Decision, _: CompiledGraph) -> bool:
     return decision.operand("does") == "read of" and None not in strides and positive
 
 
-_OTHER_STRIDES = Source("other-strides", safe=True)
+_OTHER_STRIDES = Source("other-strides")
 
 LOOPS = Rules(
     kinds={"reordered": "passed", "merged": "passed", "in-order": "passed", "loop-orders-off": "missed"},
     changes={
-        "strides-favour-order": (By("pick_loop_orders", "False", safe=True), _OTHER_STRIDES),
+        "strides-favour-order": (By("pick_loop_orders", "False"), _OTHER_STRIDES),
         "strides-in-order": (_OTHER_STRIDES,),
         "strides-tied": (_OTHER_STRIDES,),
-        "loop-orders-off": (
-            By("pick_loop_orders", "True", is_default=True, safe=True, applies=_would_reorder),
-        ),
-        "order-of-partner": (By("loop_ordering_after_fusion", "False", safe=True),),
-        "loops-not-contiguous": (Source("contiguous-across", safe=True, applies=_reads_apart),),
+        "loop-orders-off": (By("pick_loop_orders", "True", is_default=True, applies=_would_reorder),),
+        "order-of-partner": (By("loop_ordering_after_fusion", "False"),),
+        "loops-not-contiguous": (Source("contiguous-across", applies=_reads_apart),),
     },
 )
 
@@ -50,34 +48,34 @@ def _has_several_tiles(decision: Decision, _: CompiledGraph) -> bool:
     return sum(not tile.startswith("r") for tile in tiles) > 1
 
 
-_ONE_TILE = By("triton.max_tiles", "1", safe=True, applies=_has_several_tiles)
+_ONE_TILE = By("triton.max_tiles", "1", applies=_has_several_tiles)
 
 TILING = Rules(
     changes={
         "coalescing": (_ONE_TILE,),
         "strides": (_ONE_TILE,),
         "loops-do-not-divide": (
-            By("triton.tiling_prevents_pointwise_fusion", "True", is_default=True, safe=True),
+            By("triton.tiling_prevents_pointwise_fusion", "True", is_default=True),
         ),
-        "tile-limit": (By("triton.max_tiles", "None", is_default=True, safe=True),),
+        "tile-limit": (By("triton.max_tiles", "None", is_default=True),),
         "reductions-not-tiled": (
             By(
-                "triton.tile_reductions", "True", safe=True,
+                "triton.tile_reductions", "True",
                 applies=lambda decision, _: decision.operand("prefer_nd_tiling") is True,
             ),
         ),
-        "n-d-tiles-preferred": (By("triton.prefer_nd_tiling", "False", is_default=True, safe=True),),
+        "n-d-tiles-preferred": (By("triton.prefer_nd_tiling", "False", is_default=True),),
     },
 )  # fmt: skip
 
 
-_ALL = By("max_autotune_pointwise", "True", safe=True)
+_ALL = By("max_autotune_pointwise", "True")
 
 CONFIGS = Rules(
     changes={
-        "pointwise-autotuning": (By("triton.autotune_pointwise", "False", safe=True),),
+        "pointwise-autotuning": (By("triton.autotune_pointwise", "False"),),
         "pointwise-autotuning-off": (
-            By("triton.autotune_pointwise", "True", is_default=True, safe=True),
+            By("triton.autotune_pointwise", "True", is_default=True),
             _ALL,
         ),
         "one-input-one-output": (_ALL,),
@@ -85,11 +83,11 @@ CONFIGS = Rules(
         "known-hint": (_ALL,),
         "foreach-warps": (_ALL,),
         "max-autotune": (
-            By("max_autotune_pointwise", "False", is_default=True, safe=True),
-            By("max_autotune", "False", is_default=True, safe=True),
+            By("max_autotune_pointwise", "False", is_default=True),
+            By("max_autotune", "False", is_default=True),
         ),
-        "deterministic": (By("deterministic", "False", is_default=True, safe=True),),
-        "combo-kernel": (By("combo_kernels", "False", is_default=True, safe=True),),
+        "deterministic": (By("deterministic", "False", is_default=True),),
+        "combo-kernel": (By("combo_kernels", "False", is_default=True),),
     },
 )
 
@@ -97,8 +95,8 @@ CONFIGS = Rules(
 INDEX_WIDTH = Rules(
     kinds={"int32": "passed", "int64": "missed"},
     changes={
-        "numel-exceeds-int32": (Source("smaller-kernel", safe=True),),
-        "buffer-exceeds-int32": (Source("smaller-buffer", safe=True),),
-        "symbolic-size": (Source("known-sizes", safe=True),),
+        "numel-exceeds-int32": (Source("smaller-kernel"),),
+        "buffer-exceeds-int32": (Source("smaller-buffer"),),
+        "symbolic-size": (Source("known-sizes"),),
     },
 )

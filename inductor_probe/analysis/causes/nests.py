@@ -7,6 +7,9 @@ says:
 
     decisions  op0 vectorised, op1 scalar          nests  vectorised (line 3), scalar (line 9)   -> 0, 1
     decisions  op0 vectorised, op1 scalar          nests  scalar, vectorised                     -> not known
+
+Text that comes out equal is one function, which is launched several times: it has as many decisions for each
+nest.
 """
 
 from __future__ import annotations
@@ -30,12 +33,26 @@ def nest_of(graph: CompiledGraph, decision: Decision) -> tuple[str, int] | None:
 
 
 def decisions_of_nests(graph: CompiledGraph, kernel: str) -> tuple[Decision, ...]:
-    """Return the decision about each loop nest of a kernel, in order; none where that is not known."""
-    return tuple(
-        decision
-        for decision in _by_kernel(graph).get(kernel, ())
-        if _nests(graph).get(decision.number, ("", 0))[0] == kernel
-    )
+    """Return the decision about each loop nest of a kernel, in order; none where that is not known.
+
+    Of a kernel that is launched several times they are those for its first launch.
+    """
+    first: dict[int, Decision] = {}
+    for decision in decisions_of_kernel(graph, kernel):
+        if nest := _nests(graph).get(decision.number):
+            first.setdefault(nest[1], decision)
+    return tuple(first.values())
+
+
+def decisions_of_kernel(graph: CompiledGraph, kernel: str) -> tuple[Decision, ...]:
+    """Return the decisions about loop nests of a kernel, also where it is not known which is about which."""
+    return tuple(_by_kernel(graph).get(kernel, ()))
+
+
+def vector_bits(graph: CompiledGraph, kernel: str, details: CppFacts) -> int | None:
+    """Return the width of the vectors of a kernel: as recorded, else as its text shows it."""
+    widths = (decision.operand("bit_width") for decision in decisions_of_kernel(graph, kernel))
+    return next((width for width in widths if isinstance(width, int)), details.vector_bits)
 
 
 def nest_span(graph: CompiledGraph, kernel: str, place: int) -> Span | None:
@@ -64,6 +81,8 @@ def _by_kernel(graph: CompiledGraph) -> dict[str, list[Decision]]:
         names = {linked[node].kernel for group in decision.subjects for node in group if node in linked}
         if len(names) == 1 and (kernel := names.pop()):
             kernels.setdefault(kernel, []).append(decision)
+    for decisions in kernels.values():
+        decisions.sort(key=lambda decision: decision.number)
     return kernels
 
 
@@ -81,11 +100,14 @@ def _nests(graph: CompiledGraph) -> dict[int, tuple[str, int]]:
     for kernel, decisions in _by_kernel(graph).items():
         details = defined[kernel].details if kernel in defined else None
         looping = [decision for decision in decisions if decision.cause != "no-loops"]
-        looping.sort(key=lambda decision: decision.number)
         if not isinstance(details, CppFacts):
             continue
         # Of a nest of tiles and other loops the text shows that it has vectors, not always that none is full.
         have_vectors = [nest.has_vectors for nest in details.decided_nests]
-        if have_vectors == [decision.outcome != "scalar" for decision in looping]:
-            nests |= {decision.number: (kernel, place) for place, decision in enumerate(looping)}
+        generated = [decision.outcome != "scalar" for decision in looping]
+        if have_vectors and generated == have_vectors * (len(looping) // len(have_vectors)):
+            nests |= {
+                decision.number: (kernel, number % len(have_vectors))
+                for number, decision in enumerate(looping)
+            }
     return nests

@@ -41,9 +41,9 @@ def _limits(name: str, operand: str, limit: str, less: int = 0) -> tuple[By, ...
     value = _value(operand, less)
     of_cpu = name.replace("realize_", "realize_cpu_")
     return (
-        By(name, value, present=limit, safe=True, applies=_where("setting", name)),
-        By(of_cpu, value, present=limit, safe=True, applies=_where("setting", of_cpu)),
-        By(name, value, safe=True, applies=_where("setting", f"_{name}_default")),
+        By(name, value, present=limit, applies=_where("setting", name)),
+        By(of_cpu, value, present=limit, applies=_where("setting", of_cpu)),
+        By(name, value, applies=_where("setting", f"_{name}_default")),
     )
 
 
@@ -58,30 +58,29 @@ RULES = Rules(
     },
     changes={
         "reads": (
-            By("realize_reads_threshold", _value("reads"), present="reads_limit", safe=True),
-            Source("one-user", safe=True, applies=_has_users),
+            By("realize_reads_threshold", _value("reads"), present="reads_limit"),
+            Source("one-user", applies=_has_users),
         ),
         "operations": (
             *_limits("realize_opcount_threshold", "operations", "operations_limit"),
-            By(_USERS, _value("users"), present="users_limit", safe=True, applies=_where("setting", _USERS)),
+            By(_USERS, _value("users"), present="users_limit", applies=_where("setting", _USERS)),
         ),
         "accumulated-reads": (
             *_limits(_ACCUMULATED, "reads", "reads_limit"),
-            By(_SIZE, "None", present="bytes_limit", safe=True, applies=_where("setting", _SIZE)),
+            By(_SIZE, "None", present="bytes_limit", applies=_where("setting", _SIZE)),
         ),
-        "heavy-operations": (Source("one-user-alone", safe=True, applies=_has_users),),
-        "as-strided-input": (Source("slice", safe=True),),
+        "heavy-operations": (Source("one-user-alone", applies=_has_users),),
+        "as-strided-input": (Source("slice"),),
         "concatenation": (
             By(
                 "force_pointwise_cat",
                 "True",
-                safe=True,
                 applies=_where("operator", "aten.cat.default"),
             ),
         ),
         "cheap": (
             By(
-                "realize_reads_threshold", _value("reads", 1), present="reads_limit", safe=True,
+                "realize_reads_threshold", _value("reads", 1), present="reads_limit",
                 applies=lambda decision, _: decision.operand("reads") != 0,
             ),
             *_limits("realize_opcount_threshold", "operations", "operations_limit", less=1),

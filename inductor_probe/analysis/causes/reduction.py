@@ -43,52 +43,51 @@ def _two_step(change: int) -> tuple[By, ...]:
     """Return the settings of which one holds the threshold that was compared with."""
     names = ("cpp.use_two_step_variance_threshold", "triton.use_two_step_variance_threshold")
     return tuple(
-        By(name, _threshold(change), present="threshold", safe=True, applies=_compared_with(name))
-        for name in names
+        By(name, _threshold(change), present="threshold", applies=_compared_with(name)) for name in names
     )
 
 
-_MORE_ELEMENTS = Source("more-elements", safe=True, applies=_on_gpu)
+_MORE_ELEMENTS = Source("more-elements", applies=_on_gpu)
 
 RULES = Rules(
     kinds={"split": "passed", "persistent": "passed", "cpu-backend": "passed"},
     changes={
         "below-unroll-threshold": (
-            By("unroll_reductions_threshold", _elements, present="threshold", safe=True),
+            By("unroll_reductions_threshold", _elements, present="threshold"),
         ),
-        "strided-reads": (Source("contiguous-along-reduction", safe=True, applies=_on_gpu),),
-        "contiguous-reads": (Source("strided-along-reduction", safe=True, applies=_on_gpu),),
+        "strided-reads": (Source("contiguous-along-reduction", applies=_on_gpu),),
+        "contiguous-reads": (Source("strided-along-reduction", applies=_on_gpu),),
         "few-elements": (_MORE_ELEMENTS,),
-        "split-reductions-off": (By("split_reductions", "True", is_default=True, safe=True),),
+        "split-reductions-off": (By("split_reductions", "True", is_default=True),),
         "work-for-processors": (
             By(
-                "split_reductions", "False", safe=True,
+                "split_reductions", "False",
                 applies=lambda decision, _: decision.outcome == "split",
             ),
         ),
         "cooperative-reduction": (
-            By("triton.cooperative_reductions", "False", is_default=True, safe=True),
+            By("triton.cooperative_reductions", "False", is_default=True),
         ),
         "elements-within-threshold": _two_step(-1),
         "elements-above-threshold": _two_step(0),
         "elements-below-minimum": (
-            By("triton.use_two_step_variance_min_numel", _elements, present="minimum", safe=True),
+            By("triton.use_two_step_variance_min_numel", _elements, present="minimum"),
         ),
         "work-for-blocks": (
-            By("triton.cooperative_reductions", "False", is_default=True, safe=True),
+            By("triton.cooperative_reductions", "False", is_default=True),
         ),
         "cooperation-forced": (
-            By("triton.force_cooperative_reductions", "False", is_default=True, safe=True),
+            By("triton.force_cooperative_reductions", "False", is_default=True),
         ),
-        "cooperative-reductions-off": (By("triton.cooperative_reductions", "True", safe=True),),
-        "outputs-above-limit": (Source("fewer-outputs", safe=True),),
-        "elements-below-limit": (Source("more-elements", safe=True),),
-        "symbolic-elements": (Source("known-elements", safe=True),),
-        "non-contiguous-pointwise": (Source("contiguous-pointwise", safe=True),),
+        "cooperative-reductions-off": (By("triton.cooperative_reductions", "True"),),
+        "outputs-above-limit": (Source("fewer-outputs"),),
+        "elements-below-limit": (Source("more-elements"),),
+        "symbolic-elements": (Source("known-elements"),),
+        "non-contiguous-pointwise": (Source("contiguous-pointwise"),),
         "persistent-reductions-off": (
-            By("triton.persistent_reductions", "True", is_default=True, safe=True),
+            By("triton.persistent_reductions", "True", is_default=True),
         ),
-        "elements-fit-a-tile": (By("triton.persistent_reductions", "False", safe=True),),
-        "elements-exceed-a-tile": (By("triton.multi_kernel", "1", safe=True, applies=_fits_sixteenfold),),
+        "elements-fit-a-tile": (By("triton.persistent_reductions", "False"),),
+        "elements-exceed-a-tile": (By("triton.multi_kernel", "1", applies=_fits_sixteenfold),),
     },
 )  # fmt: skip

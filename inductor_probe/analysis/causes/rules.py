@@ -6,7 +6,7 @@ A kind has its rows in a module here (`cpp_loops.py`), a line in `kinds.RULES`, 
 A row of changes is a cause and what would turn it, surest first:
 
     "short-inner-range": (
-        By("cpp.enable_tiling_heuristics", "False", safe=True),   # a setting below torch._inductor.config
+        By("cpp.enable_tiling_heuristics", "False"),   # a setting below torch._inductor.config
         Source("innermost-range"),                                # a change of source
     )
 
@@ -39,14 +39,14 @@ class By:
         value: to try, as Python writes it, or what makes it of the decision (None: nothing would help).
         present: the operand that holds the present value, where torch compared with it: `reads_limit`.
         is_default: `value` is the default of torch: it is offered only where the dump sets another.
-        safe, applies: see `Change`, and above.
+        differs, applies: see `Change`, and above.
     """
 
     setting: str
     value: str | Callable[[Decision], str | None]
     present: str | None = None
     is_default: bool = False
-    safe: bool | None = None
+    differs: bool = False
     applies: Condition = _always
 
 
@@ -55,7 +55,7 @@ class Source:
     """A change of the user's source that turns a decision; `code` is that of its sentence."""
 
     code: str
-    safe: bool | None = None
+    differs: bool = False
     applies: Condition = _always
 
 

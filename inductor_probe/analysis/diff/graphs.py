@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -34,6 +35,7 @@ from inductor_probe.model.diff import (
     RunDiff,
 )
 from inductor_probe.model.manifest import Manifest
+from inductor_probe.model.setting import CONFIG
 
 _GRAPH_FACTS = ("torch", "device", "backend")
 """What a graph itself says of where it was made; the rest of its environment are settings and variables."""
@@ -43,6 +45,7 @@ _OF_THE_DUMP = (
     "TORCH_COMPILE_DEBUG", "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR",
     "TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE", "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE",
     "TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE", "TORCHINDUCTOR_FORCE_DISABLE_CACHES", "INDUCTOR_PROVENANCE",
+    "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",  # an address
     "INDUCTOR_PROBE_STAGING", "TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RUN_ID",
 )  # fmt: skip
 # Of AOTInductor: a file name made of a digest, and trees of inputs and outputs. They explain nothing either.
@@ -50,6 +53,17 @@ _OF_A_PACKAGE = tuple(
     f"torch._inductor.config.aot_inductor.{name}"
     for name in ("output_path", "serialized_in_spec", "serialized_out_spec")
 )
+# Torch prints what it has set and put back while it compiled, though it is the default again
+# (`codegen_config` of torch/utils/_config_module.py): in the second graph of a process, not in the first.
+_PUT_BACK = {
+    "inplace_buffers": "True", "comprehensive_padding": "True", "deterministic": "False",
+    "triton.autotune_at_compile_time": "None", "triton.autotune_cublasLt": "True",
+    "triton.cudagraphs": "False", "triton.store_cubin": "False",
+}  # fmt: skip
+# Of these, the ones that it sets itself for a C++ wrapper: `get_cpp_wrapper_config` of compile_fx.py.
+_OF_CPP_WRAPPER = tuple(f"{CONFIG}.{name}" for name in _PUT_BACK if name.startswith("triton."))
+_WRAPPER = f"{CONFIG}.cpp_wrapper"
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _Pairs = Iterable[tuple[str, str]]
 
 
@@ -260,11 +274,23 @@ def _changed_settings(a: CompiledGraph, b: CompiledGraph) -> tuple[FactChange, .
     """
     if a.runnable is None or b.runnable is None:
         return ()
-    changes = _changes(a.runnable.settings, b.runnable.settings, "default")
-    facts = [fact for fact in changes if fact.name not in _OF_A_PACKAGE]
+    changes = [*_changes(_set(a.runnable.settings), _set(b.runnable.settings), "default")]
+    of_wrapper = _OF_CPP_WRAPPER if any(fact.name == _WRAPPER for fact in changes) else ()
+    facts = [
+        fact
+        for fact in changes
+        if fact.name not in _OF_A_PACKAGE and not (fact.name in of_wrapper and "default" in (fact.a, fact.b))
+    ]
     if a.runnable.environment and b.runnable.environment:  # older releases print none
         facts += _variable_changes(a.runnable.environment, b.runnable.environment)
     return tuple(facts)
+
+
+def _set(settings: _Pairs) -> Iterator[tuple[str, str]]:
+    """Yield settings that are not the default, with their values but for addresses."""
+    for name, value in settings:
+        if _PUT_BACK.get(name.removeprefix(f"{CONFIG}.")) != value:
+            yield name, _ADDRESS.sub("", value)
 
 
 def _variable_changes(a: _Pairs, b: _Pairs) -> Iterator[FactChange]:

@@ -209,10 +209,15 @@ class _Recorder:
         if node.target in self.implicit:
             return "no-lowering", _last(frames, "GraphLowering.call_function", place), {}
         lowering: Any = sys.modules["torch._inductor.lowering"]
+        decompositions: Any = sys.modules.get("torch._decomp.decompositions_for_rng")
+        if lowering.config.fallback_random and node.target in getattr(
+            decompositions, "extra_random_decomps", ()
+        ):
+            return "fallback-random", _last(frames, "GraphLowering.call_function", place), {}
         if getattr(lowering.lowerings.get(node.target), "_is_fallback_handler", False):
             return "registered-fallback", _last(frames, "GraphLowering.call_function", place), {}
         inside = _lowering_frames(frames)
-        if lowering.config.fallback_random and inside and "rand" in inside[0].function:
+        if lowering.config.fallback_random and inside and _asks_for_eager_random(inside[0].function, caller):
             return "fallback-random", inside[0], {}
         known = _known(inside[0].function, node, caller) if inside else None
         code, operands = known or ("in-lowering", {})
@@ -281,6 +286,14 @@ def _lowering_frames(frames: list[TorchFrame]) -> list[TorchFrame]:
         if frame.file != _IR and frame.function not in _HANDLERS:
             inside.append(frame)
     return inside
+
+
+def _asks_for_eager_random(function: str, caller: FrameType) -> bool:
+    """Whether a lowering asks for `fallback_random`, and not before that for a generator of the user's."""
+    frame = _frame_of(function, caller)
+    if frame is None or "fallback_random" not in frame.f_code.co_names:
+        return False
+    return frame.f_locals.get("kwargs", {}).get("generator") is None
 
 
 def _known(function: str, node: Any, caller: FrameType) -> tuple[CauseCode, dict[str, Operand]] | None:

@@ -13,7 +13,7 @@ from typing import Any
 from inductor_probe.capture.recorders.askers import operator_of
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, Operand, TorchFrame
+from inductor_probe.model.decision import DecisionKind, FreezingCause, Operand, TorchFrame
 
 KIND: DecisionKind = "freezing"
 
@@ -44,15 +44,26 @@ class _Recorder:
             operands={"nodes": (name,), "operators": (operator,)}, subject_type="fx", waits=True,
         )  # fmt: skip
 
-    def frozen(self, place: TorchFrame, result: Any, dynamo: Any, graph: Any, inputs: Any) -> None:
-        """Record how many inputs became constants, after all of the graph was folded."""
-        kept = len(result[1])
-        operands: dict[str, Operand] = {"constants": len(inputs) - kept, "inputs": kept}
-        folded, self._folded = self._folded, 0
-        operands["folded"] = folded
+    def around_freeze(self, freeze: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `freeze` so that it is recorded which inputs became constants, and what was folded."""
+        place = place_of(freeze)
+
+        def freeze_and_record(dynamo: Any, graph: Any, inputs: Any) -> Any:
+            self._folded = 0
+            attributes = len({node.target for node in graph.graph.nodes if _is_parameter(node)})
+            result = freeze(dynamo, graph, inputs)
+            self._log.safely(self._frozen, place, len(inputs), len(result[1]), attributes)
+            return result
+
+        return freeze_and_record
+
+    def _frozen(self, place: TorchFrame, inputs: int, kept: int, attributes: int) -> None:
+        operands: dict[str, Operand] = {"constants": inputs - kept, "inputs": kept, "folded": self._folded}
+        cause: FreezingCause = "parameters" if inputs > kept else "no-parameters"
+        if attributes and cause == "no-parameters":
+            cause, operands = "attributes", {**operands, "attributes": attributes}
         self._log.record(
-            KIND, (), "frozen" if len(inputs) > kept else "not-frozen",
-            "parameters" if len(inputs) > kept else "no-parameters", place,
+            KIND, (), "not-frozen" if cause == "no-parameters" else "frozen", cause, place,
             operands=operands, subject_type="graph", waits=True,
         )  # fmt: skip
 
@@ -86,12 +97,17 @@ class _Recorder:
             )  # fmt: skip
 
 
+def _is_parameter(node: Any) -> bool:
+    """Whether it is an attribute that came with the graph, and no constant that dynamo met in the code."""
+    return node.op == "get_attr" and not str(node.target).startswith("_tensor_constant")
+
+
 _recorder = functools.cache(_Recorder)
 """One a log, for the three modules that it hooks."""
 
 
 def _hook_freezing(freezing: Any, log: DecisionLog) -> None:
-    wrap(freezing, "freeze", log.observed(_recorder(log).frozen))
+    wrap(freezing, "freeze", _recorder(log).around_freeze)
     wrap(freezing, "replace_params_with_constants", log.observed(_recorder(log).kept))
 
 

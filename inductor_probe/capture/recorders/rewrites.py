@@ -106,8 +106,8 @@ class _Recorder:
         self._log = log
         self._padding = padding(log)
         self._passes: list[_Pass] = []
-        self._refused: dict[str, list[tuple[Any, Any]]] = {}
-        """By the node that patterns end at: each entry whose check refused, and its match."""
+        self._refused: dict[str, list[tuple[Any, Any, dict[str, Operand]]]] = {}
+        """By the node that patterns end at: each entry whose check refused, its match, and why."""
 
     def around_enter(self, enter: Callable[..., Any]) -> Callable[..., Any]:
         """Return `GraphTransformObserver.__enter__` so that its hooks tell us what they tell torch."""
@@ -174,6 +174,7 @@ class _Recorder:
         outcome: Outcome | None = None
         if place.function == _NO_OPS:
             cause, outcome = "no-op", "removed"
+            operands["mutated_by"] = _mutating_users(one.observer.gm.graph, by)
         elif place.function == _UNIFORM:
             constants = [one.created[name] for name in by if name in one.created]
             constant = constants[0] if len(constants) == 1 and str(constants[0].target) == _FULL else None
@@ -262,12 +263,14 @@ class _Recorder:
         if result or frame is None or not self._passes:
             return
         names = frame.f_locals
-        if names.get("m") is not None and hasattr(names.get("entry"), "extra_check"):
-            self._refused.setdefault(names["node"].name, []).append((names["entry"], names["m"]))
+        entry, match = names.get("entry"), names.get("m")
+        if match is not None and hasattr(entry, "extra_check"):
+            why = _not_folded(_check(entry), match)
+            self._refused.setdefault(names["node"].name, []).append((entry, match, why))
 
-    def _refuse(self, one: _Pass, entries: list[tuple[Any, Any]]) -> None:
+    def _refuse(self, one: _Pass, entries: list[tuple[Any, Any, dict[str, Operand]]]) -> None:
         """Record that patterns matched, and were refused by their checks."""
-        entry, match = entries[0]
+        entry, match, why = entries[0]
         check = _check(entry)
         if check.__name__ in _PADDING and not _on_gpu(match):
             return  # of a GPU only
@@ -276,9 +279,9 @@ class _Recorder:
         cause, more = padded or ("check-refused", {})
         operands: dict[str, Operand] = {
             **more,
-            "patterns": tuple(dict.fromkeys(_name(entry) for entry, _ in entries)),
+            "patterns": tuple(dict.fromkeys(_name(entry) for entry, *_ in entries)),
             "check": check.__name__,
-            **_not_folded(check.__name__, match),
+            **why,
             **self._where(one),
             **_counted("nodes", names),
             **_counted("operators", _operators(match.nodes)),
@@ -390,24 +393,35 @@ def _cells(entry: Any) -> dict[str, Any]:
     return {name: cell.cell_contents for name, cell in cells if name in ("search_fn", "extra_check")}
 
 
-def _not_folded(check: str, match: Any) -> dict[str, Operand]:
+def _not_folded(check: Any, match: Any) -> dict[str, Operand]:
     """Return what kept a constant from the weight of a convolution or product: binary_folding.py.
 
-    `_is_foldable_pattern` asks the setting first, `_check_conv_and_broadcast_op` who else uses the weight.
+    `_is_foldable_pattern` asks the setting first; it is what refused only if the check passes with it. Other
+    conditions are those of `_check_conv_and_broadcast_op` and `_check_linear_and_broadcast_op`.
     """
-    if check != "_is_foldable_pattern":
+    if check.__name__ != "_is_foldable_pattern":
         return {}
     config: Any = sys.modules["torch._inductor.config"]
-    for node in match.nodes:
-        weight = _WEIGHTS.get(str(node.target))
-        if weight is None:
-            continue
-        if weight.setting and not getattr(config, weight.setting, True):
-            return {"setting_off": weight.setting}
-        users = len(node.args[weight.argument].users)
-        if node.args[weight.argument].op == "get_attr" and users != 1:
-            return {"weight_users": users}
-    return {}
+    node = next((node for node in match.nodes if str(node.target) in _WEIGHTS), None)
+    if node is None:
+        return {}
+    weight = _WEIGHTS[str(node.target)]
+    if weight.setting and not getattr(config, weight.setting, True):
+        with config.patch({weight.setting: True}):
+            if check(match):
+                return {"setting_off": weight.setting}
+    value = node.args[weight.argument]
+    if value.op != "get_attr":
+        return {"weight": value.name}
+    if len(value.users) != 1:
+        return {"weight_users": len(value.users)}
+    dtypes = [_dtype_of(one) for one in match.output_node().all_input_nodes if one.op == "get_attr"]
+    dtype = _dtype_of(value)
+    return {"weight_dtype": dtype, "dtypes": tuple(dtypes)} if any(one != dtype for one in dtypes) else {}
+
+
+def _dtype_of(node: Any) -> str:
+    return str(getattr(node.meta.get("val"), "dtype", "?")).removeprefix("torch.")
 
 
 def _check(entry: Any) -> Any:
@@ -420,6 +434,18 @@ def _check(entry: Any) -> Any:
 def _on_gpu(match: Any) -> bool:
     values = [node.meta.get("val") for node in match.nodes]
     return any(getattr(value, "is_cuda", False) or getattr(value, "is_xpu", False) for value in values)
+
+
+def _mutating_users(graph: Any, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the nodes that take one of some values, and change what they take."""
+    users = (user for node in graph.nodes if node.name in names for user in node.users)
+    return tuple(dict.fromkeys(user.name for user in users if _mutates(user)))
+
+
+def _mutates(node: Any) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    is_mutable = bool(getattr(schema, "is_mutable", False))
+    return is_mutable or str(getattr(node.target, "__name__", "")).startswith("auto_functionalized")
 
 
 def _operators(nodes: Iterable[Any]) -> tuple[str, ...]:

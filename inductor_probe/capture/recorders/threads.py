@@ -112,7 +112,9 @@ class _Recorder:
         if config.dynamic_threads and depth == 1 and (threads == 1 or has_little):
             return "parallel", "dynamic-threads", operands
         if start:
-            return "parallel", "inner-loop-longer", {**operands, **_ratio(loops, start)}
+            operands |= {**_ratio(loops, start), **_starts(loops, start)}
+            rounded = operands.get("rounded_loops")
+            return "parallel", "outer-loops-rounded" if rounded else "inner-loop-longer", operands
         # max_parallel_depth compares at the first loop that it does not offer, however many are taken.
         offered = int(last.allowed.parallel_depth)
         ratio = _ratio(loops, offered) if offered < len(loops) else {}
@@ -143,6 +145,22 @@ def _ratio(loops: Sequence[Any], start: int) -> dict[str, Operand]:
         return {}
     steps = math.prod(step for step in outer if step is not None)
     return {"outer_steps": steps, "inner_steps": inner, "ratio_limit": _RATIO_LIMIT}
+
+
+def _starts(loops: Sequence[Any], start: int) -> dict[str, Operand]:
+    """Return how often the threads share out the loop at `start`: once for each step of those around it.
+
+    `FloorDiv` counts no step of a loop that is shorter than its vector: `rounded_loops` are such, where torch
+    would not have divided the inner loop if it had counted them.
+    """
+    outer = loops[:start]
+    if any(not (loop.size.is_number and loop.steps.is_number) for loop in loops[: start + 1]):
+        return {}
+    starts = math.prod(-(-int(loop.size) // int(loop.steps)) for loop in outer)
+    short = tuple(f"{loop.var} ({loop.size})" for loop in outer if int(loop.size) < int(loop.steps))
+    inner = int(loops[start].size) // int(loops[start].steps)
+    is_rounded = bool(short) and starts * _RATIO_LIMIT >= inner
+    return {"starts": starts, **({"rounded_loops": short} if is_rounded else {})}
 
 
 def _is_longer(ratio: dict[str, Operand]) -> bool:

@@ -226,9 +226,15 @@ def _half_width(nest: Nest) -> Answer | None:
 
 
 def _vector_kernels(nest: Nest, *, full: bool) -> list[Any]:
-    """Return the vector kernels in the text; with `full` those that fill all lanes."""
+    """Return the vector kernels in the text; with `full` those that fill all lanes, and all rows of tiles."""
     vectors = [kernel for kernel in nest.kernels if isinstance(kernel, nest.cpp.CppVecKernel)]
-    return [kernel for kernel in vectors if not (full and kernel.tail_size is not None)]
+    return [kernel for kernel in vectors if not (full and _has_tail(kernel))]
+
+
+def _has_tail(kernel: Any) -> bool:
+    """Whether a mask leaves out lanes of a vector, or rows or lanes of a tile: `CppTile2DKernel` has both."""
+    tails = ("tail_size", "inner_tail_size", "outer_tail_size")
+    return any(getattr(kernel, name, None) is not None for name in tails)
 
 
 def _tail(nest: Nest) -> Answer | None:
@@ -251,7 +257,6 @@ def _tail(nest: Nest) -> Answer | None:
     vectors = _vector_kernels(nest, full=False)
     if len(vectors) == len(nest.kernels):
         is_masked = len(vectors) > len(_vector_kernels(nest, full=True))
-        is_masked |= any(getattr(kernel, "outer_tail_size", None) is not None for kernel in vectors)
         return ("masked-tail", "partial-vector", operands) if is_masked else None
     if not nest.cpp.config.cpp.enable_loop_tail_vec:
         return "scalar-tail", "tail-vectorisation-off", operands

@@ -26,7 +26,7 @@ _PROOFS: Mapping[ProofCode, str] = {
     "writes-buffer": "the {step} writes {buffer}",
     "mutates-buffer": "the {step} is passed {mutated}, which {buffer} mutates",
     "inlined-into-reader": "no launch is passed {buffer}, so the kernel that reads it computes it",
-    "item-of-call": "an item of {buffer}, which the call returns",
+    "item-of-call": "a result of the call that returns {buffer}",
     "wrapper-statement": "needs no kernel[: {statement}]",
     "fused-with-linked": "fused with nodes that run in this kernel",
     "mutation-order": "as many nodes as launches or calls mutate the buffer, matched in order",

@@ -43,6 +43,7 @@ _KERNEL_WORDS: Mapping[str, str] = {  # on the page of another subject the kerne
     ),
     "no-launch": "the wrapper does not launch it",
     "no-node": "no scheduler node is linked to it",
+    "passed-twice": "it is passed {buffer} {times:# time}, and changes it in place",
     "folds-constants": "it folds constants when the package is loaded; only probe dump keeps the IR of that",
     "text-only": "kernels of the backend {backend} are not read: its text is shown, and what it is passed",
     "vectorised-loops": "{vectorised} of {nests:# loop nest} {vectorised:?is/are} vectorised",

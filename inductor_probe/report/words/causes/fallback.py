@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from inductor_probe.report.words.causes.rows import CauseWords, KindWords
 
 _TEMPLATES = (
@@ -10,9 +13,29 @@ _TEMPLATES = (
 )  # fmt: skip
 """Causes of a library's kernel in place of a template."""
 
+_TORCHS = (
+    "aten",
+    "prims",
+    "quantized",
+    "mkldnn",
+    "onednn",
+    "mkl",
+    "inductor",
+    "rngprims",
+    "_c10d_functional",
+)
+"""Namespaces of operators that come with torch."""
+
+
+def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
+    is_torchs = str(operands.get("operator")).partition(".")[0] in _TORCHS
+    sorts = {"without_sorts": "a CPU"} if operands.get("device") == "cpu" else {}
+    return {**sorts, "own": "torch's own " if is_torchs else ""}
+
+
 WORDS = KindWords(
     outcomes={
-        "extern": "{subject} calls torch's own {operator}",
+        "extern": "{subject} calls {own}{operator}",
         **{("extern", code): "{subject} calls {operator}" for code in _TEMPLATES},
     },
     causes={
@@ -128,7 +151,7 @@ WORDS = KindWords(
         "no-deterministic-algorithms": "let torch use algorithms that are not deterministic; sums of floats "
         "then differ from run to run",
         "fallback_random": "generates the random numbers, which are then others than in eager mode",
-        "smaller-window": "pool in two steps, or with a window of at most 25 elements",
+        "smaller-window": "pool in two steps, or with a window of at most {window_limit} elements",
         "constant-power": "multiply, or give the exponent as a constant",
         "other-dtype": "concatenate another dtype",
         "triton.decompose_sort_ops": "sorts all of the dimension in generated code; time it",
@@ -139,7 +162,6 @@ WORDS = KindWords(
         "template-dtype": "use float32, bfloat16 or float16",
         "constant-weight": "make it a parameter of the module, and compile without gradients with "
         "torch._inductor.config.freezing = True",
-        "read-the-lowering": "read the lowering there: other sizes, dtypes or devices may be compiled",
     },
-    derived=lambda operands: {"without_sorts": "a CPU"} if operands.get("device") == "cpu" else {},
+    derived=_derived,
 )

@@ -343,9 +343,8 @@ WORDS = KindWords(
         ),
     },
     changes={
-        "equal-access": "let both use {buffer} at the same index: let what writes or copies it "
-        "have the order in which it is read",
-        "equal-extent": "let both use as much of {buffer}: the same elements, in the same loops",
+        "equal-access": "both use the same elements of {buffer}: let what writes or copies it have the order "
+        "in which it is read",
         "loop_ordering_after_fusion": "reorders the loops of one to make its accesses those of the other",
         "out-of-place": "write a new tensor instead of {buffer}, and fusion has no order to keep",
         "score_fusion_memory_threshold": "fuses independent nodes that share as little",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inductor_probe.report.words.causes.rows import CauseWords, KindWords
+from inductor_probe.report.words.causes.rows import POINTWISE_CAT, CauseWords, KindWords
 
 _ASKERS = {
     "end-of-lowering": "nobody required an order",
@@ -165,7 +165,7 @@ WORDS = KindWords(
         "flexible-layout": "give {operator} the tag flexible_layout, if its kernel takes any strides",
         "layout_optimization": "decides whether inductor makes convolutions channels-last",
         "force_layout_optimization": "decides whether convolutions are channels-last whatever their shapes",
-        "force_pointwise_cat": "computes the concatenation element by element, with its operands inlined",
+        "force_pointwise_cat": POINTWISE_CAT,
     },
     derived=_derived,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inductor_probe.report.words.causes.rows import CauseWords, KindWords
+from inductor_probe.report.words.causes.rows import POINTWISE_CAT, CauseWords, KindWords
 
 
 def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -94,7 +94,7 @@ WORDS = KindWords(
         "realize_acc_reads_threshold": "a value of more reads is realised",
         "realize_cpu_acc_reads_threshold": "a value of more reads is realised on a CPU",
         "realize_acc_reads_size_threshold": "does not count the bytes that are read",
-        "force_pointwise_cat": "computes the concatenation element by element, with its operands inlined",
+        "force_pointwise_cat": POINTWISE_CAT,
         "one-user-alone": "let the value have one user",
         "one-user": "let the value have one user, or make it of fewer reads",
         "slice": "take a slice or a view of the value in place of as_strided",

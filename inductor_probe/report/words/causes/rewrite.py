@@ -85,7 +85,11 @@ WORDS = KindWords(
             "that is simulated both take the same time",
             "{operators}: not timed, simulated GPU",
         ),
-        "no-op": CauseWords("{operators:4} changed nothing there", "{operators:3} changed nothing"),
+        "no-op": CauseWords(
+            "{operators:4} {n_gone:?gives/give} the values of {n_gone:?its/their} operand in the same size, "
+            "strides and dtype[; {mutated_by:3} changes in place what it takes]",
+            "{operators:3} of the same layout[, before {mutated_by:1}]",
+        ),
         "identity": CauseWords(
             "{operators:4} adds 0 to {by:2}, or multiplies it by 1", "{operators:3} with 0 or 1"
         ),
@@ -116,7 +120,9 @@ WORDS = KindWords(
         ),
         "check-refused": CauseWords(
             "{patterns:3} of {place} matched {operators:4}, and its check {check} refused"
-            "[: {setting_off} is off][: its weight has {weight_users} users]",
+            "[: {setting_off} is off, with which it passes][: its weight {weight} is not constant]"
+            "[: its weight has {weight_users} users]"
+            "[: its weight is {weight_dtype}, the other constant {dtypes}]",
             "{operators:3}, {check} refused {patterns:2}",
         ),
     },

@@ -21,6 +21,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+POINTWISE_CAT = (
+    "computes the concatenation element by element, with its operands inlined; time it: each element "
+    "evaluates every operand, under a mask, and torch leaves it off on CPUs, where it was slower"
+)
+"""What `force_pointwise_cat` does, wherever it is offered: `cat` in torch/_inductor/lowering.py."""
+
 
 @dataclass(frozen=True, slots=True)
 class CauseWords:

@@ -63,24 +63,18 @@ def _turned(decision: Decision) -> str:
 
 
 def change_text(change: Change, decision: Decision) -> str:
-    """Return what to change, its present value, what it does, and whether results stay the same."""
+    """Return what to change, its present value, what it does, and whether results differ by that."""
     values = {**_values(decision), **dict(change.operands)}
     if change.code == TURN:
-        return f"probe whatif SCRIPT {values['option']}: for this alone{_SAFETY[change.safe]}"
+        return f"probe whatif SCRIPT {values['option']}: for this alone"
     try:
         effect = fill(_words(decision.kind).changes[change.code], values)
     except _MISSING:
         effect = "" if change.setting else change.code
+    differs = " [results may differ]" if change.differs else ""
     if change.setting is None:
-        return f"{effect}{_SAFETY[change.safe]}"
-    return f"{setting_text(change.setting)}{': ' if effect else ''}{effect}{_SAFETY[change.safe]}"
-
-
-_SAFETY = {
-    True: " [safe: the same results but for rounding]",
-    False: " [results may differ]",
-    None: "",
-}
+        return f"{effect}{differs}"
+    return f"{setting_text(change.setting)}{': ' if effect else ''}{effect}{differs}"
 
 
 def setting_text(setting: Setting) -> str:

@@ -133,8 +133,8 @@ WORDS = KindWords(
             "along {steps} by {factor}, no contiguous loop",
         ),
         "range-below-vector": CauseWords(
-            "along {tail_loop} only {left} of {factor} lanes are filled, by a mask",
-            "{left} of {factor} lanes filled",
+            "along {tail_loop} only {left} of {factor} {unit} are filled, by a mask",
+            "{left} of {factor} {unit} filled",
         ),
         "short-low-precision-range": CauseWords(
             "a vectorised loop has fewer steps ({ranges}) than a vector of 16-bit floats has lanes "
