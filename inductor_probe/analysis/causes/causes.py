@@ -29,6 +29,7 @@ from inductor_probe.analysis.names import (
     lines_called,
     resolve,
 )
+from inductor_probe.analysis.run_remarks import unfinished
 from inductor_probe.analysis.work import buffer_traffic, call_traffic, node_traffic, shared_bytes
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.cause import TURN, Cause, Change, GraphCauses
@@ -108,6 +109,7 @@ def graph_causes(
         looked_for=tuple(kind for kind in DECISION_KINDS if not kinds or kind in kinds),
         causes=tuple(sorted(causes, key=lambda cause: _order(cause, ranks))),
         tried=sum(decision.speculative for decision in decisions),
+        compile_failed=tuple(unfinished(graph)) if graph.failures else (),
         problems=recorded.problems if recorded else (),
     )
 

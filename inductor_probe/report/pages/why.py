@@ -23,6 +23,7 @@ from inductor_probe.report.document import (
     Table,
     apart,
     place,
+    remark_lines,
     source_text,
 )
 from inductor_probe.report.units import bytes_text, counted, duration, first_names, shorten
@@ -62,6 +63,7 @@ def _page(row: GraphCauses, everything: bool, *, alone: bool) -> Iterator[Block]
         return
     if not alone:
         yield Heading((row.graph, "bold"))
+    yield from remark_lines(row.compile_failed)
     if not row.causes:
         yield Line(nothing_text(row))
     shown = row.causes if everything else _first(row)
@@ -206,6 +208,7 @@ def _ledger(row: GraphCauses, everything: bool) -> Iterator[Block]:
     total += "" if row.recorded else ", no recorded decision"
     tried = f", {row.tried} tried and not kept" if row.tried else ""
     yield Heading([(row.graph, "bold"), f"  {total}{tried}"])
+    yield from remark_lines(row.compile_failed)
     if row.causes:
         yield _table(row.causes, everything)
     else:
