@@ -48,6 +48,7 @@ def hooks_of(events: EventLog, options: ChildOptions) -> Iterator[tuple[str, Cal
     hooks: dict[str, Callable[[Any], None]] = {
         "torch._logging._internal": lambda module: _keep_artifacts(module, logs, events),
         "torch._dynamo.guards": _log_recompiles,
+        "torch._dynamo.utils": processes.keep_seconds,
         "torch._dynamo.convert_frame": lambda module: _see_failures(module, recorder),
         "torch._inductor.debug": lambda module: _see_graphs(module, recorder),
         "torch._inductor.constant_folding": lambda module: wrap(

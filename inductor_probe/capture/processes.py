@@ -25,6 +25,8 @@ STARTUP = Path(__file__).with_name("startup")
 STAGING = "INDUCTOR_PROBE_STAGING"  # as in startup/sitecustomize.py
 _PYTHON = re.compile(r"python[\d.]*")
 _before_fork: dict[str, float] = {}
+_before_resets = 0.0
+"""Seconds of compiling that `torch._dynamo.reset` has made dynamo forget."""
 """What dynamo had counted when this process was forked, or a recording began in it."""
 
 
@@ -68,7 +70,22 @@ def dynamo_counts() -> dict[str, float]:
     spent = getattr(dynamo, "cumulative_time_spent_ns", {})
     phases = [spent[phase] for phase in _COMPILING if phase in spent]
     counts = {"frames": dynamo.counters["stats"]["unique_graphs"]}
-    return {**counts, "seconds": sum(phases) / 1e9} if phases else counts
+    seconds = sum(phases) / 1e9 + _before_resets
+    return {**counts, "seconds": seconds} if seconds else counts
+
+
+def keep_seconds(dynamo: Any) -> None:
+    """Keep the seconds of compiling of which `torch._dynamo.reset` makes dynamo forget."""
+
+    def around(reset: Callable[..., Any]) -> Callable[..., Any]:
+        def keep_and_reset(*args: Any, **kwargs: Any) -> Any:
+            global _before_resets  # noqa: PLW0603 - dynamo's are of the process, too
+            _before_resets = dynamo_counts().get("seconds", 0.0)
+            return reset(*args, **kwargs)
+
+        return keep_and_reset
+
+    wrap(dynamo, "reset_frame_count", around)
 
 
 _COMPILING = ("entire_frame_compile", "entire_backward_compile")

@@ -95,6 +95,7 @@ _CUDA: dict[str, tuple[str, ...]] = {
 PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._logging._internal", "configure_artifact_log", "which logs are kept", (RECORD,)),
     TorchPlace("torch._dynamo.guards", "is_recompiles_enabled", "whether dynamo logs recompiles", (RECORD,)),
+    TorchPlace("torch._dynamo.utils", "reset_frame_count", "that times of compiles are lost", (RECORD,)),
     TorchPlace(_FRAME, "_compile", "a compile that fails, also where torch goes on eagerly", (RECORD,)),
     TorchPlace(_FRAME, "CatchErrorsWrapper.__call__", "a full graph that dynamo cannot trace", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__enter__", "the folder of a graph", (RECORD,)),

@@ -92,6 +92,11 @@ def test_expectations_fail_of_the_graph_that_failed_and_hold_of_another(
     assert probe("expect", forward, "--kernels", "1", "--no-failed-compile").status == 0
 
 
+def test_the_time_of_compiling_outlives_a_reset_of_dynamo(stages: Dumped) -> None:
+    """The script ends with `torch._dynamo.reset()`, which clears all times."""
+    assert stages.manifest.compile_s
+
+
 def test_torch_s_own_log_has_them_where_the_manifest_has_not(stages: Dumped, tmp_path: Path) -> None:
     run = tmp_path / stages.run.name
     shutil.copytree(stages.run, run)
