@@ -112,7 +112,12 @@ def _unknown_fields(graph: CompiledGraph) -> Iterator[Problem]:
 
 
 def _unfinished(graph: CompiledGraph) -> Iterator[Problem]:
-    """A compile that was stopped leaves files that end early without a trace in them."""
+    """A compile that was stopped leaves files that end early without a trace in them.
+
+    One that failed has written what it had by then.
+    """
+    if graph.failures:
+        return
     path = graph.folder.path
     files = {file.path.name for file in graph.files}
     if graph.record and not graph.record.finished:

@@ -14,13 +14,13 @@ from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.links import nodes_of
 from inductor_probe.analysis.names import ANYTHING, KERNEL_FIRST, not_found, resolve
-from inductor_probe.analysis.run_remarks import run_remarks
+from inductor_probe.analysis.run_remarks import failed_compiles, run_remarks
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.code import CppFacts, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.decision import DecisionKind
-from inductor_probe.model.expectation import Checked, Expectation, ExpectationKind
+from inductor_probe.model.expectation import Checked, Expectation, ExpectationKind, Standing
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.remark import Number, Remark
 
@@ -225,6 +225,20 @@ class GraphExpectations:
         remarks = [remark for remark in self._remarks if remark.code == expectation.value]
         code = "remarks" if remarks else "no-remarks"
         return self._is(expectation, not remarks, code, (("number", len(remarks)),), remarks=remarks)
+
+
+NO_FAILED_COMPILE = Expectation("no-failed-compile")
+
+
+def check_compiles(runs: Sequence[DebugDir], graphs: Sequence[str] = ()) -> Checked:
+    """Say whether no compile failed in the runs of a dump; with `graphs` only theirs count."""
+    failed = tuple(remark for run in runs for remark in failed_compiles(run))
+    if graphs:
+        failed = tuple(remark for remark in failed if remark.subject.name in graphs)
+    recorded = all(run.manifest is not None and run.manifest.failures is not None for run in runs)
+    standing: Standing = "fails" if failed else "holds" if recorded else "unknown"
+    code = "failures" if failed or recorded else "no-failures"
+    return Checked(NO_FAILED_COMPILE, None, standing, code, (("number", len(failed)),), remarks=failed)
 
 
 def check_run(run: DebugDir, expectation: Expectation) -> Checked:

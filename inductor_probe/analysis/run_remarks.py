@@ -3,24 +3,38 @@
 Codes and their numbers, in order; the subject is the run unless said otherwise:
 
 - `unfinished-compile` of a graph: none. `hazard`.
+- `compile-failed` of a graph, of the run where it had none by then: see `failed_compile`. `hazard`.
 - `cut-short`: process (`rank1`; None for the only one of a dump), and how it ended (`Manifest.ending`),
   where a signal ended or interrupted it. `hazard`.
 - `recompile-limit`: function, where it is if known. `missed`.
 - `graph-break`: reason, as dynamo gives it; times; where if known. `missed`.
 - `simulated-gpu`: device, target (`SimulatedGpu`). `analysis`.
 - what could not be recorded, with the codes and values of `Note`. `analysis`.
-- why a run is empty, each `analysis`: `empty-graphs`, `no-dump`, `ended-before-compile` (how the script
-  ended), `other-backend` (frames that dynamo handed over), `ran-eagerly`, `nothing-compiled`.
+- why a run is empty: `compile-failed`, or else, each `analysis`: `empty-graphs`, `no-dump`,
+  `ended-before-compile` (how the script ended), `other-backend` (frames that dynamo handed over),
+  `ran-eagerly`, `nothing-compiled`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
+from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.discovery.dump_processes import name_of_process, runs_of_dump
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
-from inductor_probe.model.remark import Knowledge, Number, Remark, RemarkCode, RemarkKind, Subject
+from inductor_probe.model.manifest import CompileFailure
+from inductor_probe.model.remark import (
+    Knowledge,
+    Number,
+    Remark,
+    RemarkCode,
+    RemarkKind,
+    Subject,
+    failed_compile,
+)
+from inductor_probe.reader.logs.trace import failures_of
 
 
 def run_remarks(run: DebugDir, compiled: bool) -> tuple[Remark, ...]:
@@ -29,11 +43,16 @@ def run_remarks(run: DebugDir, compiled: bool) -> tuple[Remark, ...]:
     How its script ended is a remark where something was `compiled`; else it is why the run is empty.
     """
     manifest = run.manifest
+    names = {folder.name for folder in run.graphs}
+    remarks = [remark for remark in failed_compiles(run) if remark.subject.name not in names]
     if manifest is None:
-        return ()
-    ending = cut_short(run) if compiled else None
-    remarks = [ending] if ending else []
+        return tuple(remarks)
+    if compiled and (ending := cut_short(run)):
+        remarks.append(ending)
+    raised = {one.function for one in manifest.failures or () if one.raised == "FailOnRecompileLimitHit"}
     for hit in manifest.limit_hits:
+        if hit.function in raised:  # it did not go on eagerly
+            continue
         place = ("where", hit.where or None)
         remarks.append(_remark(run.name, "recompile-limit", "missed", ("function", hit.function), place))
     if gpu := manifest.gpu:
@@ -45,6 +64,12 @@ def run_remarks(run: DebugDir, compiled: bool) -> tuple[Remark, ...]:
         remarks.append(_remark(run.name, "graph-break", "missed", *numbers))
     remarks += [_remark(run.name, note.code, "analysis", *note.values) for note in manifest.notes]
     return tuple(remarks)
+
+
+def failed_compiles(run: DebugDir) -> tuple[Remark, ...]:
+    """Return which compiles failed, in the order in which they did."""
+    process = name_of_process(run) or None if len(runs_of_dump(run)) > 1 else None
+    return tuple(failed_compile(one, run.name, process) for one in failures_of(run.path, run.manifest))
 
 
 def failed_recorders(run: DebugDir) -> tuple[Remark, ...]:
@@ -73,9 +98,19 @@ def cut_short(run: DebugDir) -> Remark | None:
 
 
 def unfinished(graph: CompiledGraph) -> Iterator[Remark]:
-    """Yield a remark where the compile of a graph did not finish."""
-    if graph.record and not graph.record.finished:
-        yield Remark("unfinished-compile", "hazard", Subject("graph", graph.name), (), knowledge="recorded")
+    """Yield what the compile of a graph failed with, or else a remark where it did not finish."""
+    subject = Subject("graph", graph.name)
+    for failure in graph.failures:
+        yield replace(failed_compile(_with_line(failure, graph), ""), subject=subject)
+    if graph.record and not graph.record.finished and not graph.failures:
+        yield Remark("unfinished-compile", "hazard", subject, (), knowledge="recorded")
+
+
+def _with_line(failure: CompileFailure, graph: CompiledGraph) -> CompileFailure:
+    """Add the line of the user's that a kernel is made from, if it is only one: compilers know of none."""
+    rows = kernel_rows(graph) if failure.where is None and failure.node else ()
+    sources = next((row.sources for row in rows if row.name == failure.node), ())
+    return replace(failure, where=str(sources[0]), line=sources[0].code) if len(sources) == 1 else failure
 
 
 def added_code(graph: CompiledGraph) -> Iterator[Remark]:
@@ -97,6 +132,12 @@ _OF_NOTEBOOK: Mapping[str, RemarkCode] = {"recording": "compiled-before", "funct
 def why_empty(run: DebugDir) -> Remark:
     """Return why nothing was dumped, as far as the manifest shows."""
     manifest = run.manifest
+    dump = runs_of_dump(run)  # what stands for a dump of several processes stands for what each of them did
+    failed = [
+        remark for one in (dump if dump[0].path == run.path else [run]) for remark in failed_compiles(one)
+    ]
+    if failed:
+        return failed[0]
     if run.empty_graphs:
         return _remark(run.name, "empty-graphs", "analysis", knowledge="read")
     if manifest is None:
@@ -107,7 +148,6 @@ def why_empty(run: DebugDir) -> Remark:
         names = ", ".join(" ".join(one.command) for one in unseen[:2])
         numbers = (("others", len(unseen)), ("names", names), ("why", unseen[0].not_followed))
         return _remark(run.name, "none-followed-compiled", "hazard", *numbers)
-    dump = runs_of_dump(run)  # what stands for a dump of several processes stands for what each of them did
     manifests = [one.manifest for one in dump if one.manifest] if dump[0].path == run.path else [manifest]
     if frames := sum(one.compiled_frames or 0 for one in manifests):
         return _remark(run.name, "other-backend", "analysis", ("frames", frames), knowledge="inferred")

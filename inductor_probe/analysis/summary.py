@@ -22,6 +22,8 @@ from inductor_probe.model.span import Problem
 _MOST_STEPS = 2
 _LEAST_SHARED_BYTES = 4096
 """Nodes that share less are not worth a question why they were not fused."""
+_TOOL_LACKING = ("InvalidCxxCompiler", "TritonMissing", "GPUTooOldForTriton")
+"""Exceptions of a compile that `probe doctor` says more of."""
 _GENERATED = ("ComputedBuffer", "TemplateBuffer")
 """What nodes are lowered to that inductor writes code for: those may be fused."""
 
@@ -30,13 +32,16 @@ def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
     """Summarise a run from its graphs as read."""
     graphs = tuple(graphs)
     rows = tuple(_graph_summary(graph) for graph in graphs)
+    empty = None if rows else why_empty(run)
     return RunSummary(
         run=run.name,
         graphs=rows,
-        remarks=run_remarks(run, compiled=bool(rows)),
+        remarks=tuple(remark for remark in run_remarks(run, compiled=bool(rows)) if remark != empty),
         problems=run.problems,
-        empty=None if rows else why_empty(run),
-        next=next_steps(run.problems, graphs, measurable=not (run.manifest and run.manifest.gpu)),
+        empty=empty,
+        next=next_steps(
+            run.problems, graphs, measurable=not (run.manifest and run.manifest.gpu), empty=empty
+        ),
     )
 
 
@@ -95,16 +100,26 @@ def _remarks(graph: CompiledGraph) -> Iterator[Remark]:
 
 
 def next_steps(
-    problems: Sequence[Problem], graphs: Sequence[CompiledGraph], *, measurable: bool = True
+    problems: Sequence[Problem],
+    graphs: Sequence[CompiledGraph],
+    *,
+    measurable: bool = True,
+    empty: Remark | None = None,
 ) -> tuple[NextStep, ...]:
     """Return the steps that a run calls for, the most urgent first: what is missing, then what is slow.
 
-    Where nothing does, kernels can be measured, unless they were generated for a GPU that is not there.
+    Where nothing does, kernels can be measured, unless they were generated for a GPU that is not there. A
+    graph whose compile failed has no code that is slow. `empty` is why there are no graphs.
     """
     if not graphs:
-        return (NextStep("doctor"),)
+        failed = empty is not None and empty.code == "compile-failed"
+        lacking = failed and empty is not None and empty.number("exception") in _TOOL_LACKING
+        return (NextStep("doctor"),) if lacking or not failed else ()
     if problems or any(graph.problems for graph in graphs):
         return (NextStep("unread"),)
+    graphs = [graph for graph in graphs if not graph.failures]
+    if not graphs:
+        return ()
     steps = []
     graph, kernels = max(((graph, _scalar_kernels(graph)) for graph in graphs), key=lambda item: len(item[1]))
     if kernels:

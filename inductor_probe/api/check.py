@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from inductor_probe.analysis.check import check_graph, check_logs
-from inductor_probe.analysis.run_remarks import cut_short, why_empty
+from inductor_probe.analysis.run_remarks import cut_short, failed_compiles, why_empty
 from inductor_probe.discovery.discover import find, path_of
 from inductor_probe.discovery.dump_processes import OF_PROCESS, runs_of_dump
 from inductor_probe.discovery.run_facts import maker
@@ -24,7 +24,7 @@ from inductor_probe.reader.tunings import read_tunings
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.check import check_page, health_page
 from inductor_probe.report.shown import Shown
-from inductor_probe.report.words.remarks import sentence
+from inductor_probe.report.words.remarks import failure_sentence, sentence
 
 
 class Check(Shown, DumpCheck):
@@ -79,7 +79,9 @@ def check(*targets: str | Path) -> Check:
     for run in runs:
         problems.extend(run.problems)
         empty.extend(run.empty_graphs)
-        if not run.graphs and not run.empty_graphs:
+        failed = failed_compiles(run)
+        problems.extend(Problem(f"{run.path}: {failure_sentence(remark)}") for remark in failed)
+        if not run.graphs and not run.empty_graphs and not failed:
             problems.append(Problem(f"{run.path}: {sentence(why_empty(run))}"))
         elif remark := cut_short(run):
             pid = maker(run)  # a script that still runs has a manifest of one that was cut short

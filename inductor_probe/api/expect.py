@@ -78,17 +78,28 @@ def expect(
 ) -> Expectations:
     """Hold expectations against graphs of a run; those about the run against what its manifest says.
 
+    A compile that failed fails them, whatever is expected; of one graph among several only its own counts.
+
     Raises:
         NotFoundError: no graph has a subject of that name, or the run is empty.
         ProbeError: nothing is expected.
     """
-    from inductor_probe.analysis.expect import GraphExpectations, check_graphs, check_run
+    from inductor_probe.analysis.expect import (
+        NO_FAILED_COMPILE,
+        GraphExpectations,
+        check_compiles,
+        check_graphs,
+        check_run,
+    )
     from inductor_probe.analysis.summary import summarise
 
     if not expected:
         names = ", ".join(kind.replace("-", "_") for kind in EXPECTATION_KINDS)
         raise ProbeError("nothing is expected", f"expect one of {names}: kernels=1, vectorised=True")
-    if not graphs:
+    one_graph = len(graphs) == 1 and len(run.dump_graphs) > 1
+    named = [graph.folder.name for graph in graphs] if one_graph else []
+    compiles = check_compiles([one.debug_dir for one in (run, *run.others)], named)
+    if not graphs and compiles.standing != "fails":
         raise run.empty()
     of_graphs = [
         GraphExpectations(
@@ -96,8 +107,10 @@ def expect(
         )
         for graph in graphs
     ]
-    outcomes = [check_run(run.debug_dir, one) for one in expected if one.kind in OF_RUNS]
-    for one in expected:
+    of_run = [one for one in expected if one.kind in OF_RUNS and one != NO_FAILED_COMPILE]
+    outcomes = [compiles] if compiles.standing == "fails" or NO_FAILED_COMPILE in expected else []
+    outcomes += [check_run(run.debug_dir, one) for one in of_run]
+    for one in expected if graphs else ():
         if one.kind not in OF_RUNS:
             outcomes += check_graphs(of_graphs, one)
     problems = (*run.debug_dir.problems, *chain.from_iterable(graph.compiled.problems for graph in graphs))

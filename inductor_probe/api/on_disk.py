@@ -131,8 +131,11 @@ class RunOnDisk:
         from inductor_probe.discovery.inductor_cache import way_to_graphs
         from inductor_probe.report.words.remarks import sentence
 
+        why = why_empty(self.debug_dir)
+        if why.code == "compile-failed":
+            return NotFoundError(f"{self.path} is an empty run: {sentence(why)}")
         return NotFoundError(
-            f"{self.path} is an empty run: {sentence(why_empty(self.debug_dir))}",
+            f"{self.path} is an empty run: {sentence(why)}",
             "`probe dump` a script that calls the compiled function"
             if self.manifest
             else way_to_graphs(self.debug_dir),
@@ -170,6 +173,7 @@ def _different_graphs(runs: Sequence[RunOnDisk]) -> Iterator[GraphOnDisk]:
 def _summary_of_dump(runs: Sequence[RunOnDisk], graphs: Sequence[GraphOnDisk]) -> RunSummary:
     """Return `graphs` in numbers, with remarks about each, and about the processes of the dump."""
     from inductor_probe.analysis.ranks import ProcessGraphs, dump_remarks
+    from inductor_probe.analysis.run_remarks import failed_compiles
     from inductor_probe.analysis.summary import summarise
 
     run, *others = runs
@@ -181,7 +185,14 @@ def _summary_of_dump(runs: Sequence[RunOnDisk], graphs: Sequence[GraphOnDisk]) -
         for one in runs
         if (process := process_of(one.debug_dir))
     ]
-    remarks = (*dump_remarks(run.debug_dir, processes), *summary.remarks)
+    named = {graph.name for graph in graphs}
+    failed = (
+        remark
+        for one in others
+        for remark in failed_compiles(one.debug_dir)
+        if remark != summary.empty and f"{remark.subject.name}@{name_of_process(one.debug_dir)}" not in named
+    )
+    remarks = (*dump_remarks(run.debug_dir, processes), *summary.remarks, *failed)
     problems = [problem for one in runs for problem in one.debug_dir.problems]
     return replace(summary, remarks=remarks, problems=tuple(problems))
 

@@ -160,7 +160,8 @@ def _by_name(target: str, here: Path, problems: list[Problem], *, exact: bool) -
 
 def _facts(run: DebugDir) -> RunFacts:
     facts = run_facts(run)
-    if facts.graphs or facts.state == "running":
+    failed = facts.remark is not None and facts.remark.code == "compile-failed"
+    if facts.graphs or facts.state == "running" or failed:
         return facts
     cached = with_cached_graphs(run).graphs
     if not cached:

@@ -49,6 +49,7 @@ def hooks_of(events: EventLog, options: ChildOptions) -> Iterator[tuple[str, Cal
         "torch._logging._internal": lambda module: _keep_artifacts(module, logs, events),
         "torch._dynamo.guards": _log_recompiles,
         "torch._dynamo.utils": processes.see_resets,
+        "torch._dynamo.convert_frame": lambda module: _see_failures(module, recorder),
         "torch._inductor.debug": lambda module: _see_graphs(module, recorder),
         "torch._inductor.constant_folding": lambda module: wrap(
             module, "ConstantFolder.run_node", recorder.around_folding
@@ -108,6 +109,35 @@ def _keep_tuning(tuner: Any, logs: Path, events: EventLog) -> None:
 def _log_recompiles(guards: Any) -> None:
     """Let dynamo say why it recompiles: it asks the settings of TORCH_LOGS, not the logger's level."""
     wrap(guards, "is_recompiles_enabled", lambda _: lambda: True)
+
+
+def _see_failures(convert_frame: Any, recorder: Recorder) -> None:
+    """See exceptions that end the compile of a frame, and those that dynamo lets through to the script.
+
+    What it cannot trace ends a compile, too, and only breaks the graph, unless it is let through.
+    """
+    wrap(convert_frame, "_compile", _failing(lambda error: recorder.frame_failed(error, let_through=False)))
+    wrap(
+        convert_frame,
+        "CatchErrorsWrapper.__call__",
+        _failing(lambda error: recorder.frame_failed(error, let_through=True)),
+    )
+
+
+def _failing(record: Callable[[Exception], None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what makes of a function one that calls `record` with the exception that it raises."""
+
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call_or_record(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            except Exception as error:
+                record(error)
+                raise
+
+        return call_or_record
+
+    return around
 
 
 def _see_graphs(debug: Any, recorder: Recorder) -> None:

@@ -16,10 +16,12 @@ from typing import Any, Concatenate, ParamSpec
 
 from inductor_probe.capture.constants import ConstantKeeper
 from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.failures import failure_facts
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.autotuning import CHOICES_NAME
 from inductor_probe.model.code import FOLDING, qualified
 from inductor_probe.model.manifest import INPUTS_DIR
+from inductor_probe.reader.failures import SOFT
 
 _PENDING = "_inductor_probe_pending"
 _Args = ParamSpec("_Args")
@@ -110,7 +112,8 @@ def _became(module: Any) -> dict[str, list[str]]:
 
 class Recorder:
     """Events of graphs: `graph` when the folder is made, `origins` when fused, `constants` when there is
-    code, `finished` when everything is in the folder, `inputs` when first called.
+    code, `finished` when everything is in the folder, `inputs` when first called; `failed` of a compile that
+    ends in an exception.
 
     Args:
         events: where they go.
@@ -135,7 +138,17 @@ class Recorder:
         """Record that the compile of a graph has come to its end, so that its files are whole."""
         if context._path and error is None:
             self.events.write("finished", path=context._path)
+        elif isinstance(error, Exception):
+            self.events.write("failed", compile_id=compile_id(), path=context._path, **failure_facts(error))
         self._constants.forget(context._path)
+
+    @_never_fails
+    def frame_failed(self, error: Exception, *, let_through: bool) -> None:
+        """Record that the compile of a frame ended in an exception, unless that may only break the graph."""
+        if not let_through and any(kind.__name__ in SOFT for kind in type(error).__mro__):
+            return
+        number = compile_id() or getattr(error, "compile_id", None)  # dynamo sets it as it lets it through
+        self.events.write("failed", compile_id=number and str(number), path=None, **failure_facts(error))
 
     @_never_fails
     def graph_written(self, formatter: Any, module: Any, *_: Any, **__: Any) -> None:

@@ -33,6 +33,7 @@ from inductor_probe.model.flip import FlipResult
 from inductor_probe.model.manifest import (
     MANIFEST_NAME,
     BufferOrigin,
+    CompileFailure,
     ConstantFact,
     DumpProcess,
     DumpRecord,
@@ -47,6 +48,7 @@ from inductor_probe.model.manifest import (
     SimulatedGpu,
     Substitute,
 )
+from inductor_probe.reader.failures import Frame, explained, failure_of
 from inductor_probe.store.made_here import remember
 from inductor_probe.store.manifest import manifest_to_json
 
@@ -59,7 +61,6 @@ _GUARD = re.compile(r"^\s*- (!?\d+/.*?: .*\S)\s*$", re.MULTILINE)
 # torch/_dynamo/symbolic_convert.py, InstructionTranslatorBase.log_graph_break
 _BREAK_AT = re.compile(r"^Graph break.* in user code at (.+:\d+)$", re.MULTILINE)
 _BREAK_REASON = re.compile(r"Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.DOTALL | re.MULTILINE)
-_EXPLAINED = re.compile(r"^(?P<what>\S.*)\n\s+Explanation: (?P<why>.*)$", re.MULTILINE)
 _FRAME = re.compile(r'^\s*File "(.+)", line (\d+)', re.MULTILINE)
 # torch/_dynamo/convert_frame.py, _compile
 _LIMIT = re.compile(
@@ -134,8 +135,11 @@ class Recording:
             ended = replace(ended, outcome="interrupted")
         for process in self._processes.values():
             graphs = list(process.history.graphs)
-            if graphs or process.is_first or process.rank is not None:
+            if graphs or process.is_first or process.rank is not None or process.history.failures:
                 process.run = find_run(self._root, process.pid, self._before, graphs)
+            if process.run is None and process.history.failures:
+                began = datetime.fromtimestamp(process.started).astimezone()
+                process.run = make_run(self._root, process.pid, began)
         self._add_unfollowed()
         first, *others = self._of_dump()
         if first.run is None:  # nothing was compiled
@@ -158,7 +162,11 @@ class Recording:
         of_dump = (
             one
             for one in self._processes.values()
-            if one.is_first or one.history.graphs or one.rank is not None or one.not_followed
+            if one.is_first
+            or one.history.graphs
+            or one.history.failures
+            or one.rank is not None
+            or one.not_followed
         )
         return sorted(of_dump, key=lambda process: process.order)
 
@@ -211,7 +219,7 @@ class Recording:
                     self._set_status(event["pid"], event["status"])
                 else:
                     process.history.add(event)
-                    is_news = event["event"] in ("graph", "finished", "inputs")
+                    is_news = event["event"] in ("graph", "finished", "failed", "inputs")
                     process.is_stale = process.is_stale or is_news
 
     def _set_status(self, pid: int, status: int) -> None:
@@ -325,6 +333,7 @@ class Recording:
             flip_results=tuple(history.flip_results),
             dump=dump,
             baseline=request.baseline,
+            failures=tuple(history.failures) if history.sees_failures and not process.not_followed else None,
         )
 
     def _simulated_gpu(self, substitutes: Sequence[Substitute]) -> SimulatedGpu | None:
@@ -351,6 +360,7 @@ class History:
     end: Mapping[str, Any] = field(default_factory=dict)
     substitutes: list[Substitute] = field(default_factory=list)
     flip_results: list[FlipResult] = field(default_factory=list)
+    failures: list[CompileFailure] = field(default_factory=list)
     guards: dict[str | None, tuple[str, ...]] = field(default_factory=dict)
     """Of the latest recompile with that compile id."""
 
@@ -377,7 +387,7 @@ class History:
                 self.limit_hits.append(read_limit_hit(event["message"]))
             case "note":
                 self.notes.append(Note(event["code"], tuple(event["values"].items())))
-            case "substitute" | "flip":
+            case "substitute" | "flip" | "failed":
                 self._append(event)
             case "end":
                 self.end = event
@@ -392,9 +402,47 @@ class History:
         origins = [BufferOrigin(buffer, node, tuple(names)) for buffer, node, names in event["origins"]]
         self._update(path, origins=(*(record.origins if record else ()), *origins))
 
+    @property
+    def sees_failures(self) -> bool:
+        """Whether all that failed was recorded, in whatever part of torch: else its own log has to do."""
+        lost = (
+            ("module", "torch._dynamo.convert_frame"), ("module", "torch._inductor.debug"),
+            ("recorder", "frame_failed"), ("recorder", "graph_closed"),
+        )  # fmt: skip
+        return not any(value in lost for note in self.notes for value in note.values)
+
+    def _add_failure(self, event: Mapping[str, Any]) -> None:
+        """Add a failed compile; the layers of torch that its exception passes each report it."""
+        path, compile_id = event["path"], event["compile_id"]
+        failure = failure_of(
+            event["raised"],
+            event["text"],
+            [Frame(file, function) for file, function in event["frames"]],
+            stack=event.get("stack", ""),
+            compile_id=compile_id,
+            graph=Path(path).name if path else None,
+            function=event["function"],
+            node=event.get("node"),
+            backward=path is not None and "_backward_" in Path(path).name,
+            suppressed=event["suppressed"],
+        )
+        if path is None and self.failures:
+            last = self.failures[-1]
+            is_same = (last.exception, last.message) == (failure.exception, failure.message)
+            if is_same and compile_id in (None, last.compile_id):
+                self.failures[-1] = replace(last, function=last.function or failure.function)
+                return
+        if failure.stage == "guards":  # they are made when all of the frame's graphs are compiled
+            of_frame = [graph.name for graph in self.graphs.values() if graph.compile_id == compile_id]
+            failure = replace(failure, graph=of_frame[-1] if of_frame else None)
+        if failure not in self.failures:  # a backward is compiled again when it is called
+            self.failures.append(failure)
+
     def _append(self, event: Mapping[str, Any]) -> None:
         if event["event"] == "flip":
             self.flip_results.append(from_json(FlipResult, event["result"]))
+        elif event["event"] == "failed":
+            self._add_failure(event)
         else:
             self.substitutes.append(event["code"])
 
@@ -495,7 +543,7 @@ def read_graph_break(message: str, compile_id: str | None, error: str | None) ->
     reason = _BREAK_REASON.search(message)
     frames = _FRAME.findall(message)
     place = where[1] if where else ":".join(frames[-1]) if frames else None
-    return GraphBreak(_sentence(reason[1] if reason else error or message), place, compile_id)
+    return GraphBreak(explained(reason[1] if reason else error or message), place, compile_id)
 
 
 def read_limit_hit(message: str) -> LimitHit:
@@ -505,10 +553,3 @@ def read_limit_hit(message: str) -> LimitHit:
         return LimitHit(function="?", where=None, reason=message)
     guards = read_guards(f"- {match['reason']}")
     return LimitHit(match["function"], match["where"], guards[0] if guards else match["reason"])
-
-
-def _sentence(text: str) -> str:
-    """Return what was not traced and why, in one line; torch adds hints, links and debug context."""
-    if explained := _EXPLAINED.search(text):
-        return f"{explained['what']}: {explained['why']}"
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -9,13 +9,13 @@ from pathlib import Path, PurePosixPath
 
 from inductor_probe.discovery.archive import archive_of
 from inductor_probe.discovery.dump_files import is_run_folder, writer
-from inductor_probe.discovery.inductor_cache import trace_log
 from inductor_probe.discovery.run_facts import maker
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.model.runs import Blocker, BlockerCode, Removal
 from inductor_probe.model.whatif import WHATIF_NAME
+from inductor_probe.reader.logs.trace import trace_log
 from inductor_probe.store.made_here import COMPARED_FILES, edited_files
 
 _AFTER_MANIFEST_S = 2

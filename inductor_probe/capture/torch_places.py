@@ -55,6 +55,7 @@ _IR = "torch._inductor.ir"
 _SIZES = "torch._inductor.sizevars"
 _HEURISTICS = "torch._inductor.choices"
 _LOWERING = "torch._inductor.lowering"
+_FRAME = "torch._dynamo.convert_frame"
 _DEBUG = "torch._inductor.debug"
 _OUTPUT_CODE = "torch._inductor.output_code"
 _CODECACHE = "torch._inductor.codecache"
@@ -95,6 +96,8 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._logging._internal", "configure_artifact_log", "which logs are kept", (RECORD,)),
     TorchPlace("torch._dynamo.guards", "is_recompiles_enabled", "whether dynamo logs recompiles", (RECORD,)),
     TorchPlace("torch._dynamo.utils", "reset_frame_count", "when counts of compiles are cleared", (RECORD,)),
+    TorchPlace(_FRAME, "_compile", "a compile that fails, also where torch goes on eagerly", (RECORD,)),
+    TorchPlace(_FRAME, "CatchErrorsWrapper.__call__", "a full graph that dynamo cannot trace", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__enter__", "the folder of a graph", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__exit__", "that a graph's folder is complete", (RECORD,)),
     TorchPlace(_DEBUG, "DebugFormatter.fx_graph", "constants of the FX graph, what it was", (RECORD,)),

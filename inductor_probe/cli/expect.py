@@ -28,6 +28,7 @@ _HELP: dict[ExpectationKind, tuple[str, str]] = {
     "reduction-hint": ("[NODE=]HINT", "Triton: INNER, OUTER, OUTER_TINY or DEFAULT."),
     "index-dtype": ("[NODE=]TYPE", "Triton: int32 or int64 indices."),
     "bytes-at-most": ("SIZE", "All kernels read and write no more: 1500000, 1.5MB, 2MiB."),
+    "no-failed-compile": ("", "No compile failed; it is always expected."),
     "no-graph-break": ("", "Dynamo compiled it as one graph."),
     "no-recompile": ("", "Nothing was compiled again, as a guard failed."),
     "no-remark": ("CODE", "No remark of this code: noncontiguous-access, int64-indices ..."),
@@ -82,7 +83,7 @@ def expect(
     if not expected:
         first = f" {words[0]}" if words else ""
         raise ProbeError("nothing is expected", f"for example probe expect{first} --kernels 1 --vectorised")
-    answer = dumped_or_found(words, cases, knobs, env, out).expect(**expected)
+    answer = dumped_or_found(words, cases, knobs, env, out, compile_may_fail=True).expect(**expected)
     status = give(answer, output_format) or answer.status
     return max(status, warn(answer.problems))
 
@@ -93,8 +94,13 @@ def dumped_or_found(
     knobs: dict[str, str],
     env: dict[str, str],
     out: Path | None,
+    *,
+    compile_may_fail: bool = False,
 ) -> ip.Run | ip.Graph:
-    """Return the run or graph that is named; a script is dumped."""
+    """Return the run or graph that is named; a script is dumped, and has to end well.
+
+    With `compile_may_fail` it may end with the exception of a compile.
+    """
     from inductor_probe.api.verbs import open_target
     from inductor_probe.capture import find_script
 
@@ -118,7 +124,7 @@ def dumped_or_found(
     manifest = run.manifest
     if manifest and manifest.outcome == "interrupted":
         raise StoppedError("interrupted while it was dumped", f"what was compiled is in {relative(run.path)}")
-    if manifest and manifest.outcome != "ok":
+    if manifest and manifest.outcome != "ok" and not (compile_may_fail and manifest.failures):
         raise ProbeError(
             f"{manifest.script} {how_it_ended(manifest)}; its message is above",
             f"what it had dumped by then is in {relative(run.path)}",

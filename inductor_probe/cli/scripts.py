@@ -20,7 +20,7 @@ from inductor_probe.cli.screen import OutputFormat, complain, give, relative, sa
 from inductor_probe.discovery.dump_processes import process_name, process_of
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest, ScriptForm
-from inductor_probe.model.runs import NextStep
+from inductor_probe.model.runs import NextStep, RunSummary
 from inductor_probe.report.pages.runs import next_text
 from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.runs import how_it_ended
@@ -261,7 +261,16 @@ def _show_run(run: ip.Run, output_format: OutputFormat) -> int:
 
 
 def _show_graphs_and_next_steps(run: ip.Run, output_format: OutputFormat) -> int:
-    if output_format == "json" or run.graphs or run.summary.remarks or run.summary.problems:
+    summary, manifest = run.summary, run.manifest.of_script() if run.manifest else None
+    ended_well = manifest is None or manifest.outcome == "ok"
+    compile_failed = summary.empty is not None and summary.empty.code == "compile-failed"
+    if (
+        output_format == "json"
+        or run.graphs
+        or summary.remarks
+        or summary.problems
+        or (compile_failed and not ended_well)
+    ):
         give(run, output_format)
     for one in (run, *run.others):
         process = process_of(one.debug_dir)
@@ -269,15 +278,14 @@ def _show_graphs_and_next_steps(run: ip.Run, output_format: OutputFormat) -> int
         say(f"run: {relative(one.path)}{what}")
     if run.not_remembered:
         say_warning(run.not_remembered)
-    manifest = run.manifest.of_script() if run.manifest else None
     for turned, text in flip_texts(manifest.flips, manifest.flip_results) if manifest else ():
         (say if turned else say_warning)(text)
-    if manifest and manifest.outcome != "ok":
-        complain(_failure(manifest, bool(run.graphs)))
+    if manifest and not ended_well:
+        complain(_failure(manifest, summary))
         return ExitCode.FAILED
     if not run.graphs:
         complain(run.empty())
-    for step in run.summary.next:
+    for step in summary.next:
         say(f"next: {next_text(step, _target(run, step))}")
     return ExitCode.OK if run.graphs else ExitCode.FAILED
 
@@ -290,11 +298,13 @@ def _target(run: ip.Run, step: NextStep) -> str:
     return graph.name if graph and len(run.dump_graphs) > 1 else ""
 
 
-def _failure(manifest: Manifest, has_graphs: bool) -> ProbeError:
+def _failure(manifest: Manifest, summary: RunSummary) -> ProbeError:
+    has_graphs = bool(summary.graphs)
+    remarks = (*summary.remarks, *(remark for graph in summary.graphs for remark in graph.remarks))
     dumped = "what it had dumped is shown above" if has_graphs else "nothing had been dumped yet"
-    hint: str | None = (
-        "the script's own message is above; `probe doctor` says whether this machine lacks something"
-    )
+    failed = any(remark.code == "compile-failed" for remark in (*remarks, summary.empty) if remark)
+    of_machine = "" if failed else "; `probe doctor` says whether this machine lacks something"
+    hint: str | None = f"the script's own message is above{of_machine}"
     if manifest.outcome == "interrupted":
         hint = "`probe check` says which parts of it are complete" if has_graphs else None
     elif manifest.ended_by == "SIGKILL":

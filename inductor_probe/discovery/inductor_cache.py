@@ -8,29 +8,20 @@ graphs are the run's, proved. Before that nothing names them, and what the cache
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.reader.debug_dir import graph_dir
-from inductor_probe.reader.logs.lines import pid_of
+from inductor_probe.reader.logs.trace import log_lines, trace_events, trace_log
 
-_STAMP = re.compile(r"run_(\d{4}(?:_\d{2}){5})_")
-_FIRST_LINE = re.compile(r"V(\d{4} \d{2}:\d{2}:\d{2})\S* (\d+) ")
-_OUTPUT_CODE = '"inductor_output_code"'
 _KIND = re.compile(r"# AOT ID: \['\d+_(inference|forward|backward|joint)'\]")
 _DEBUG_TRACE = re.compile(r"debug trace: (\S.*?)\s*$")
-_CLOSE = timedelta(hours=1)
-"""A process makes its run and its trace log when it first compiles. An id comes round again, not as soon."""
-_LONGEST_LINE = 1 << 20
-_MOST_LINES = 5_000_000
 _FRESH = (
     "`probe dump SCRIPT` compiles with caches of its own; so does TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 "
     "TORCH_COMPILE_DEBUG=1 python SCRIPT"
@@ -70,33 +61,17 @@ def code_in_cache(run: Path) -> tuple[Path, ...]:
     if log is None:
         return ()
     paths: dict[Path, None] = {}
-    for line in _lines(log):
-        if line.startswith("V") and _OUTPUT_CODE in line:
-            try:
-                event = json.loads(line.partition("] ")[2])["inductor_output_code"]
-                name = event.get("file_path") or event.get("filename")
-            except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-                continue
-            if isinstance(name, str) and name.endswith(".py") and "\0" not in name:
-                paths[Path(name)] = None
+    for event in trace_events(log, "inductor_output_code"):
+        code = event["inductor_output_code"]
+        name = code.get("file_path") or code.get("filename")
+        if isinstance(name, str) and name.endswith(".py") and "\0" not in name:
+            paths[Path(name)] = None
     return tuple(paths)
-
-
-def trace_log(run: Path) -> Path | None:
-    """Return the log beside the run that its process wrote for tlparse: same process, same hour."""
-    pid, stamp = pid_of(run), _STAMP.search(run.name)
-    if pid is None or stamp is None:
-        return None
-    for log in sorted((run.parent / "tlparse").glob("dedicated_log_torch_trace_*.log")):
-        first = _FIRST_LINE.match(next(_lines(log), ""))
-        if first and int(first[2]) == pid and _are_close(stamp[1], first[1]):
-            return log
-    return None
 
 
 def graphs_named_in(log: Path) -> tuple[Path, ...]:
     """Return the folders that lines `... debug trace: FOLDER` of a log name, those that are there."""
-    named = (_DEBUG_TRACE.search(line) for line in _lines(log) if "debug trace: " in line)
+    named = (_DEBUG_TRACE.search(line) for line in log_lines(log) if "debug trace: " in line)
     folders = dict.fromkeys(Path(match[1]) for match in named if match and "\0" not in match[1])
     return tuple(folder for folder in folders if _graph(folder))
 
@@ -133,30 +108,6 @@ def _caches() -> Iterator[Path]:
     yield Path(tempfile.gettempdir(), f"torchinductor_{user}")
 
 
-def _are_close(run_stamp: str, log_time: str) -> bool:
-    """Compare `2026_11_21_08_35_26` with `1121 08:35:26`, which has no year."""
-    try:
-        made = datetime.strptime(run_stamp, "%Y_%m_%d_%H_%M_%S")
-        logged = datetime.strptime(f"{made.year} {log_time}", "%Y %m%d %H:%M:%S")
-    except ValueError:
-        return False
-    return abs(made - logged) < _CLOSE
-
-
 def _kind(code: Path) -> str | None:
-    match = next((match for line in islice(_lines(code), 5) if (match := _KIND.match(line))), None)
+    match = next((match for line in islice(log_lines(code), 5) if (match := _KIND.match(line))), None)
     return match[1] if match else None
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a log, each only as far as it may matter; none of what is not a plain file."""
-    if not path.is_file():
-        return
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for _ in range(_MOST_LINES):
-                if not (line := file.readline(_LONGEST_LINE)):
-                    return
-                yield line
-    except OSError:
-        return

@@ -12,14 +12,14 @@ from itertools import islice
 from pathlib import Path
 
 from inductor_probe.discovery.dump_processes import process_name, process_of
-from inductor_probe.discovery.inductor_cache import trace_log
 from inductor_probe.discovery.walk import when_made
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
-from inductor_probe.model.remark import Remark, Subject
+from inductor_probe.model.remark import Remark, Subject, failed_compile
 from inductor_probe.model.runs import RunFacts, RunState
 from inductor_probe.reader.debug_dir import is_run
 from inductor_probe.reader.fx import torch_version
 from inductor_probe.reader.logs.lines import pid_of
+from inductor_probe.reader.logs.trace import failures_of, trace_log
 
 _DEVICE = re.compile(r"\.group\.device = ([a-z]\w*)|Layout\('([a-z]\w*)")
 _FIRST_GRAPHS = 8
@@ -55,8 +55,11 @@ def run_facts(run: DebugDir) -> RunFacts:
         return replace(facts, torch=_torch(first), size=size, made=made, state="graphs")
     log = trace_log(run.path)
     state = _state(run)
-    ending = None
-    if manifest and manifest.outcome != "ok" and state != "running":
+    failures = failures_of(run.path, manifest) if state != "running" else ()
+    ending = failed_compile(failures[0], run.name, more=len(failures) - 1) if failures else None
+    if failures and state in ("ok", "unknown", "empty"):
+        state = "failed"
+    elif not failures and manifest and manifest.outcome != "ok" and state != "running":
         subject = Subject("run", run.name)
         if process is not None and manifest.dump and process.pid != manifest.dump.script:
             numbers = (("process", process_name(process)), *manifest.ending)

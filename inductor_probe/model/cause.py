@@ -98,6 +98,7 @@ class GraphCauses:
         causes: of what torch finally did: missed ones first, then by what is at stake.
         tried: decisions that torch tried and did not keep; they are not among `causes`.
         failed: recorders that failed while the run was dumped, so that decisions may be missing.
+        compile_failed: why the compile of the graph failed, if it did: nothing was decided after that.
         compiler: what the C++ compiler said of the loops of the kernels concerned, once `probe asm` asked it.
         became: of an operator that no FX node calls: the FX nodes that took its place, or that come from the
             lines which call it.
@@ -110,6 +111,7 @@ class GraphCauses:
     causes: tuple[Cause, ...]
     tried: int = 0
     failed: tuple[Remark, ...] = ()
+    compile_failed: tuple[Remark, ...] = ()
     compiler: tuple[KernelRemarks, ...] = ()
     problems: tuple[Problem, ...] = ()
     became: tuple[str, ...] = ()

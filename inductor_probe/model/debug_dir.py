@@ -12,7 +12,7 @@ from inductor_probe.model.decision import Decisions
 from inductor_probe.model.fx import FxGraph, Provenance, Runnable
 from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.ir import SchedulerNode
-from inductor_probe.model.manifest import GraphRecord, Manifest
+from inductor_probe.model.manifest import CompileFailure, GraphRecord, Manifest
 from inductor_probe.model.span import Problem
 
 TREE = "torch_compile_debug"
@@ -87,7 +87,8 @@ class CompiledGraph:
     `pre` was not read. `derived` holds what `analysis.graph.once_per_graph` worked out about the graph; a
     changed copy (`dataclasses.replace`) begins with none of it. `read_decisions` reads what was recorded of
     the compiler's decisions, a file that is opened only when `decisions` is asked for. `gpu` is that of the
-    manifest: the name of the machine's first, or the figures of the one that was simulated.
+    manifest: the name of the machine's first, or the figures of the one that was simulated. `failures` are
+    why its compile failed, if it did: what torch had not written by then is no problem.
     """
 
     folder: GraphDir
@@ -104,6 +105,7 @@ class CompiledGraph:
     files: tuple[FileRead, ...] = ()
     problems: tuple[Problem, ...] = ()
     gpu: GpuTarget | str | None = None
+    failures: tuple[CompileFailure, ...] = ()
     read_decisions: Callable[[], Decisions | None] | None = field(default=None, compare=False, repr=False)
     derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 

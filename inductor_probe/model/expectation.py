@@ -21,10 +21,10 @@ from inductor_probe.model.span import Problem
 
 ExpectationKind: TypeAlias = Literal[
     "kernels", "vectorised", "fused", "layout", "no-copy", "no-extern", "no-fallback", "reduction-hint",
-    "index-dtype", "bytes-at-most", "no-graph-break", "no-recompile", "no-remark",
+    "index-dtype", "bytes-at-most", "no-failed-compile", "no-graph-break", "no-recompile", "no-remark",
 ]  # fmt: skip
 EXPECTATION_KINDS: tuple[ExpectationKind, ...] = get_args(ExpectationKind)
-OF_RUNS: tuple[ExpectationKind, ...] = ("no-graph-break", "no-recompile")
+OF_RUNS: tuple[ExpectationKind, ...] = ("no-failed-compile", "no-graph-break", "no-recompile")
 """What dynamo did for the whole run; the others are about a graph."""
 
 Standing: TypeAlias = Literal["holds", "fails", "unknown"]
@@ -52,6 +52,7 @@ _FORMS: Mapping[ExpectationKind, _Form] = {
     "reduction-hint": _Form(0, 1, ("INNER", "OUTER", "OUTER_TINY", "DEFAULT"), "INNER"),
     "index-dtype": _Form(0, 1, ("int32", "int64"), "int32"),
     "bytes-at-most": _Form(0, 0, _ANY, "1.5MB"),
+    "no-failed-compile": _Form(0, 0, None, ""),
     "no-graph-break": _Form(0, 0, None, ""),
     "no-recompile": _Form(0, 0, None, ""),
     "no-remark": _Form(0, 0, get_args(RemarkCode), "noncontiguous-access"),

@@ -153,6 +153,47 @@ class LimitHit:
     reason: str | None
 
 
+FailureStage: TypeAlias = Literal[
+    "dynamo", "backend", "aot-autograd", "decomposition", "inductor", "passes", "lowering", "scheduling",
+    "code-generation", "cpp-compiler", "triton-compiler", "loading", "guards", "unknown",
+]  # fmt: skip
+"""Where in torch a compile failed, in the order of a compile: dynamo traced the function; a backend other
+than inductor was called; AOTAutograd traced the graph for inductor, or decomposed an operator; inductor,
+before it lowered the graph or in its passes over it; an FX node was lowered; nodes were scheduled and fused;
+code was generated, compiled, loaded; guards were made."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileFailure:
+    """A compile that ended in an exception, also where the script caught it, or torch went on without it.
+
+    Attributes:
+        stage: where in torch. exception, message: the type and text of what was raised first, the text
+            without what torch adds to it; of a C++ compiler its first error.
+        raised: the type of what torch made of it in the end (`InductorError`).
+        compile_id: dynamo's id (`0/1`), None when not known.
+        graph: its folder's name, where it had one by then.
+        function: what dynamo compiled, for a failure of a forward whose frame is known.
+        node: the FX node, scheduler node or kernel that it failed at. target: the operator of an FX node.
+        where: the line of the user's that it is about (`/home/u/model.py:12`). line: its text.
+        backward: it was the compile of a backward. suppressed: torch ran the function eagerly instead.
+    """
+
+    stage: FailureStage
+    exception: str
+    message: str
+    raised: str
+    compile_id: str | None = None
+    graph: str | None = None
+    function: str | None = None
+    node: str | None = None
+    target: str | None = None
+    where: str | None = None
+    line: str | None = None
+    backward: bool = False
+    suppressed: bool = False
+
+
 NoteCode: TypeAlias = Literal[
     "hook-failed", "log-missing", "recorder-failed", "input-not-recorded", "graph-not-opened", "event-lost",
     "log-line-lost", "end-incomplete", "not-recorded", "graph-not-computed",
@@ -308,6 +349,7 @@ class Manifest:
         dump: which process of which dump this run is of; None in manifests from before that was recorded.
         baseline: folder of the run that `probe whatif` made this one to be compared with, so that names
             without a run do not mean it; None of all other runs.
+        failures: compiles that failed; None where that was not recorded. Torch's own log may have them then.
     """
 
     command: tuple[str, ...]
@@ -338,6 +380,7 @@ class Manifest:
     dump: DumpRecord | None = None
     form: ScriptForm = "script"
     baseline: str | None = None
+    failures: tuple[CompileFailure, ...] | None = None
 
     @property
     def ending(self) -> tuple[tuple[str, int | str], ...]:

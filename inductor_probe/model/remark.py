@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.decision import Decision
-from inductor_probe.model.manifest import NoteCode
+from inductor_probe.model.manifest import CompileFailure, NoteCode
 from inductor_probe.model.span import Span
 
 LayoutCode: TypeAlias = Literal["noncontiguous-access", "short-contiguous-runs", "layout-change"]
@@ -79,9 +79,9 @@ RunCode: TypeAlias = Literal[
     "kernels-without-ir", "unfinished-compile", "cut-short", "recompile-limit", "graph-break", "script-ended",
     "graphs-in-cache", "empty-graphs", "no-dump", "ended-before-compile", "other-backend", "ran-eagerly",
     "nothing-compiled", "none-followed-compiled", "compiled-before", "no-frame", "simulated-gpu",
-    "added-code",
+    "added-code", "compile-failed",
 ]  # fmt: skip
-"""Made by `analysis/run_remarks.py`, `analysis/check.py` and `discovery/run_facts.py`."""
+"""Made by `analysis/run_remarks.py`, `analysis/check.py`, `discovery/run_facts.py` and `failed_compile`."""
 
 DumpCode: TypeAlias = Literal[
     "ranks-same", "ranks-differ", "process-ended", "idle-rank", "run-missing", "not-followed"
@@ -179,3 +179,23 @@ def measured(
 def reported(text: str, subject: Subject) -> Remark:
     """Return a remark that quotes a sentence of a program that writes no codes."""
     return measured("reported", "hazard", subject, {"text": text})
+
+
+def failed_compile(
+    failure: CompileFailure, run: str, process: str | None = None, more: int | None = None
+) -> Remark:
+    """Return the remark `compile-failed`, about the graph if it had one by then, else about the run.
+
+    Its numbers are those of `CompileFailure` that are known, the process in a dump of several, and how many
+    more compiles failed where one stands for all.
+    """
+    subject = Subject("graph", failure.graph) if failure.graph else Subject("run", run)
+    names = (
+        "stage", "exception", "message", "raised", "compile_id", "function", "node", "target", "where",
+        "line",
+    )  # fmt: skip
+    numbers = [("process", process), *((name, getattr(failure, name)) for name in names)]
+    numbers.append(("suppressed", "config.suppress_errors" if failure.suppressed else None))
+    numbers.append(("more", more or None))
+    known = tuple((name, value) for name, value in numbers if value is not None)
+    return Remark("compile-failed", "hazard", subject, known, knowledge="recorded")

@@ -14,8 +14,9 @@ from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import Problem
 
 RunState: TypeAlias = Literal["ok", "failed", "interrupted", "running", "empty", "unknown", "graphs"]
-"""`empty`: nothing was dumped. `running`: its process is still there. `unknown`: torch made it alone, so
-how the script ended is not recorded. `graphs`: folders of graphs outside of any run."""
+"""`failed`: the script, or a compile, also one that the script caught. `empty`: nothing was dumped.
+`running`: its process is still there. `unknown`: torch made it alone, so how the script ended is not
+recorded. `graphs`: folders of graphs outside of any run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class RunFacts:
         graphs: how many. size: bytes on disk, its trace log for tlparse included.
         made: seconds since the epoch.
         state: of the run that stands for a dump, how the script ended; of another, how its process did.
-        remark: why it is empty, or how its script ended; None for a run that is neither empty nor failed.
+        remark: why it is empty, which compile failed first, or how its script ended; None for a run that is
+            neither empty nor failed.
         dump: what the runs of a dump of several processes have in common, None for a run that is alone.
         pid, rank: of its process, where it is one of several. place: in the order of the dump's processes; of
             its runs the one with the lowest place stands for the dump.

@@ -30,6 +30,7 @@ from inductor_probe.reader.fx import (
     parse_runnable,
 )
 from inductor_probe.reader.ir import IrFile, names_children, parse_ir, with_children
+from inductor_probe.reader.logs.trace import failures_of_graph
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.python_text import expressions_bounded, without_long_numbers
 from inductor_probe.store.decisions import parse_decisions
@@ -140,7 +141,8 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
     The nodes before fusion and the FX graph before inductor's passes are half of the text: without `earlier`
     they are read only where the later ones are missing.
     """
-    reader = _GraphReader(folder.path)
+    failures = failures_of_graph(folder.path, manifest)
+    reader = _GraphReader(folder.path, may_lack=bool(failures))
     if folder.in_package:
         return _of_package(folder, reader)
     post = reader.nodes(_AFTER_FUSION)
@@ -170,6 +172,7 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
         files=tuple(reader.files),
         problems=tuple(reader.problems),
         gpu=_gpu_of(manifest),
+        failures=failures,
         read_decisions=partial(read_decisions_of, folder),
     )
 
@@ -267,9 +270,13 @@ _File = TypeVar("_File", bound=_Parsed)
 
 @dataclass(slots=True)
 class _GraphReader:
-    """Reads the files of a graph one by one, and keeps account of their lines."""
+    """Reads the files of a graph one by one, and keeps account of their lines.
+
+    `may_lack`: a file that is not there is no problem.
+    """
 
     path: Path
+    may_lack: bool = False
     files: list[FileRead] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -312,6 +319,8 @@ class _GraphReader:
         path = self.path / name
         if real := leads_to(path, self.path.parent.parent):
             self.problems.append(not_followed(path, real))
+            return None
+        if self.may_lack and not path.exists():
             return None
         largest = LARGEST_JSON if path.suffix == ".json" else LARGEST_BYTES
         text = _part(lambda: read_text(path, largest=largest), self.problems, None)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.discovery.discover import find
-from inductor_probe.discovery.inductor_cache import code_in_cache, debug_folders, trace_log, way_to_graphs
+from inductor_probe.discovery.inductor_cache import code_in_cache, debug_folders, way_to_graphs
+from inductor_probe.reader.logs.trace import trace_log
 from tests.conftest import DUMPS
 from tests.dumps import graph_in
 

@@ -225,6 +225,25 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         "branches, loops or partitions; probe dump keeps that of each",
     ),
     (
+        "compile-failed",
+        {
+            "process": "rank1",
+            "stage": "lowering",
+            "exception": "TypeError",
+            "message": "no [0] of {x}",
+            "raised": "InductorError",
+            "function": "f",
+            "node": "add",
+            "target": "aten.add.Tensor",
+            "where": "/m.py:3",
+            "line": "x + 1",
+            "suppressed": "config.suppress_errors",
+            "more": 2,
+        },
+        "rank1: the compile of f failed in the lowering of add (aten.add.Tensor): TypeError: no [0] of {x}; "
+        "/m.py:3: x + 1; torch ran it eagerly instead (config.suppress_errors); 2 further compiles failed",
+    ),
+    (
         "unfinished-compile",
         {},
         "its compile did not finish: files are missing or truncated",

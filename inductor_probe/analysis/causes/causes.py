@@ -22,6 +22,7 @@ from inductor_probe.analysis.fusion.recorded import ABOUT_MANY, decision_of_pair
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import fx_of, links, nodes_of
 from inductor_probe.analysis.names import ANYTHING, became, resolve
+from inductor_probe.analysis.run_remarks import unfinished
 from inductor_probe.analysis.work import buffer_traffic, node_traffic, shared_bytes
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.cause import TURN, Cause, Change, GraphCauses
@@ -102,6 +103,7 @@ def graph_causes(
         looked_for=tuple(kind for kind in DECISION_KINDS if not kinds or kind in kinds),
         causes=tuple(sorted(causes, key=lambda cause: _order(cause, ranks))),
         tried=sum(decision.speculative for decision in decisions),
+        compile_failed=tuple(unfinished(graph)) if graph.failures else (),
         problems=recorded.problems if recorded else (),
         became=tuple(name for one in subjects if one.type == "operator" for name in became(graph, one.name)),
     )

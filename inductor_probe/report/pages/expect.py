@@ -9,7 +9,7 @@ from inductor_probe.model.remark import RemarkKind
 from inductor_probe.report.document import Block, Facts, Heading, Line, RemarkLine
 from inductor_probe.report.pages.why import cause_facts, cause_sentence
 from inductor_probe.report.words.expect import checked_sentence, summary_sentence
-from inductor_probe.report.words.remarks import sentence
+from inductor_probe.report.words.remarks import failure_sentence, sentence
 
 _KINDS: dict[Standing, RemarkKind] = {"holds": "passed", "fails": "missed", "unknown": "hazard"}
 
@@ -35,4 +35,4 @@ def _otherwise(checked: Checked) -> Iterator[Block]:
         yield Facts(cause_facts(cause))
     if not checked.causes:
         for remark in checked.remarks:
-            yield Line(sentence(remark), 2)
+            yield Line(failure_sentence(remark) if remark.code == "compile-failed" else sentence(remark), 2)

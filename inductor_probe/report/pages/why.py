@@ -24,6 +24,7 @@ from inductor_probe.report.document import (
     apart,
     by_graph,
     place,
+    remark_lines,
     source_text,
 )
 from inductor_probe.report.units import bytes_text, counted, duration, first_names, shorten
@@ -62,6 +63,7 @@ def why_pages(rows: Sequence[GraphCauses], *, everything: bool = False) -> Itera
 
 
 def _page(row: GraphCauses, everything: bool) -> Iterator[Block]:
+    yield from remark_lines(row.compile_failed)
     if row.became:
         yield Line([(row.asked[0].name, "bold"), f": {became_text(row.became)}"])
     if not row.causes:
@@ -213,6 +215,7 @@ def _ledger(row: GraphCauses, everything: bool) -> Iterator[Block]:
     total += "" if row.recorded else ", no recorded decision"
     tried = f", {row.tried} tried and not kept" if row.tried else ""
     yield Heading([(row.graph, "bold"), f"  {total}{tried}"])
+    yield from remark_lines(row.compile_failed)
     if row.causes:
         yield _table(row.causes, everything)
     else:

@@ -28,6 +28,8 @@ _FOUND: Mapping[str, str] = {
     "no-bytes": "a size in {kernel} is not",
     "no-remarks": "there is none",
     "remarks": "{number:# remark}",
+    "no-failures": "the dump does not record failed compiles; `probe dump SCRIPT` does",
+    "failures": "{number:# failed compile}",
     "breaks": "{number:# graph break}",
     "recompiles": "{number:# recompile}[: {guards:2}]",
     "no-manifest": "the run has no manifest; `probe dump SCRIPT` writes one",

@@ -113,6 +113,24 @@ def _command(text: str) -> str:
 
 
 _LONGEST_COMMAND = 100
+_STAGES: Mapping[str, str] = {
+    "dynamo": "in dynamo",
+    "backend": "in its backend, which is not inductor",
+    "aot-autograd": "in AOTAutograd, which traces it for inductor",
+    "decomposition": "in the decomposition of {about|'an operator'}",
+    "inductor": "in inductor, before an FX node was lowered",
+    "passes": "in inductor's passes over the FX graph",
+    "lowering": "in the lowering of {about|'an FX node'}",
+    "scheduling": "in the scheduler[, at {about}]",
+    "code-generation": "in code generation[, at {about}]",
+    "cpp-compiler": "in the C++ compiler[, which compiled {about}]",
+    "triton-compiler": "in the Triton compiler[, which compiled {about}]",
+    "loading": "while the generated code was loaded",
+    "guards": "when its guards were made, so that its code is not used",
+    "unknown": "at a place that is not known",
+}
+
+
 _RUN_WORDS: Mapping[str, _Words] = {
     "kernels-without-ir": (
         "{kernels:# launched kernel} {kernels:?has/have} no scheduler node: torch dumps only the IR of the "
@@ -121,6 +139,10 @@ _RUN_WORDS: Mapping[str, _Words] = {
     "added-code": (
         "{lines:# line} of output_code.py, the first {first}, {lines:?is/are} not of the forms that torch "
         "prints: added by hand, it seems, and not read; the rest is"
+    ),
+    "compile-failed": (
+        "[{process}: ]{whose} failed {in_stage}: {exception}[: {message}][; {where}][: {line}]"
+        "[; torch ran it eagerly instead ({suppressed})][; {more:# further compile} failed]"
     ),
     "unfinished-compile": "its compile did not finish: files are missing or truncated",
     "cut-short": "{process} {ended}: later compiles, if any, are missing",
@@ -360,6 +382,8 @@ def _values(remark: Remark) -> dict[str, Any]:
         values["traffic"] = f"kernel{' reads and writes' if len(names) == 1 else 's read and write'} {cost}"
     if remark.code in _LAYOUT_WORDS:
         values |= _layout_values(remark, values)
+    elif remark.code == "compile-failed":
+        values |= _failure_values(remark, values)
     elif remark.code in _MACHINE_WORDS:
         values |= _machine_values(remark, values)
     elif remark.decisions:
@@ -377,6 +401,15 @@ def _values(remark: Remark) -> dict[str, Any]:
     else:
         values |= _bench_values(remark, values)
     return values
+
+
+def _failure_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]:
+    node, target = values.get("node"), values.get("target")
+    about = f"{node} ({target})" if node and target else node or target
+    stage = fill(_STAGES[values["stage"]], {"about": about})
+    of_graph = remark.subject.name if remark.subject.type == "graph" else None
+    whose = values.get("function") or of_graph
+    return {"in_stage": stage, "whose": f"the compile of {whose}" if whose else "a compile"}
 
 
 def _bench_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -454,6 +487,13 @@ def ended(numbers: Mapping[str, Number]) -> str:
         unknown = " (the signal was not recorded)" if status is None else ""
         return f"was interrupted by {by}" if by else f"was interrupted{unknown}"
     return f"was killed by {by}" if by else f"exited with status {status}"
+
+
+def failure_sentence(remark: Remark) -> str:
+    """Return what a compile failed with, after the name of its graph where it had one by then."""
+    text = sentence(remark)
+    name = remark.subject.name
+    return text if remark.subject.type != "graph" or name in text else f"{name}: {text}"
 
 
 def _text(words: _Words, values: dict[str, Any]) -> str:
