@@ -44,7 +44,7 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("RUN/probe_logs/evil.log", "--kernels", "1"),
     ),
     "bench-kernel": (("RUN",),),
-    "rewrite": (("RUN",), ("RUN", "--all")),
+    "rewrite": (("RUN",), ("RUN", "loops:cpp_fused_flip_0 x1,x2")),
     "check-kernel": (("RUN",),),
     "sweep-configs": (("RUN",),),
     "asm": ((CPU_KERNEL, "RUN"),),
