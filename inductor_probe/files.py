@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 
@@ -25,8 +27,12 @@ MOST_LINES = 500_000
 """The largest files of whole networks: 6 MB and 120,000 lines of IR, 1 MB of wrapper. A record of a line
 takes up to 0.5 kB, so that what is read of one file stays below a quarter of a GB."""
 LARGEST_JSON = 16 << 20
-"""`[[],[],...` takes 27 bytes of memory a byte. The largest provenance file of a network has 0.5 MB."""
+"""The largest provenance file of a network has 0.5 MB."""
+MOST_OBJECTS, MOST_VALUES = 1_000_000, 4_000_000
+"""Of a JSON text: `{}` may become a record of half a kB, `"ab"` a string of 60 bytes. A file of results with
+a thousand rows has 0.4 million objects, and 2 million values."""
 _LARGEST_OWN = 1 << 30
+_FORMULA, _NUMBER = re.compile(r"'*[=+\-@\t\r]"), re.compile(r"[+-]?\d+\.?\d*(?:[eE][+-]?\d+)?")
 LONG_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]{1000,}")
 """Python's parser takes such a number however long it is, and then does not print it (`int_max_str_digits`);
 of a decimal one it refuses more than 4,300 digits."""
@@ -54,6 +60,34 @@ def read_text(path: Path, *, from_dump: bool = True, largest: int = LARGEST_BYTE
             "file of a dump; if torch wrote it, cut it to the part that matters"
         )
     return decoded(data, path)
+
+
+def json_of(text: str) -> Any:
+    """Return what a JSON text stands for, as `json.loads` does, within bounds of memory.
+
+    Raises:
+        ValueError: it is not JSON, nested too deeply, or holds more than any file that probe or torch writes.
+    """
+    objects = text.count("{") + text.count("[")
+    if objects > MOST_OBJECTS:
+        raise ValueError(f"it holds {objects:,} objects and lists, more than the limit of {MOST_OBJECTS:,}")
+    if (values := objects + text.count(",")) > MOST_VALUES:
+        raise ValueError(f"it holds {values:,} values, more than the limit of {MOST_VALUES:,}")
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def cell(value: object) -> object:
+    """Return a cell of a CSV table: a text that a spreadsheet would compute gets a quote before it."""
+    is_formula = isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value)
+    return f"'{value}" if is_formula else value
+
+
+def text_of_cell(text: str) -> str:
+    """Return the text that `cell` was given."""
+    return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
 
 
 def decoded(data: bytes, path: Path) -> str:

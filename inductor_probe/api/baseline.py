@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
-from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
+from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.flip import Flip, instead
 from inductor_probe.model.gpu_target import GpuTarget
-from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.whatif import Candidate
 from inductor_probe.report.units import counted
 from inductor_probe.report.words.runs import how_it_ended
@@ -141,13 +140,15 @@ def dumped_to_the_end(
     return run
 
 
-def recipe_of(run: RunOnDisk, out: Path | None = None) -> Recipe:
+def recipe_of(run: RunOnDisk, out: Path | None = None, *, trust: bool = False) -> Recipe:
     """Return how a run was made, by its manifest; `out` is for runs that are made from it.
 
     Raises:
-        ProbeError: `probe dump` did not make it, or its script did not end well.
+        ProbeError: `probe dump` did not make it, or its script did not end well; nothing shows that it was
+            made here so, and there is no `trust`.
         NotFoundError: its script is not where it was.
     """
+    from inductor_probe.api.trust import script_to_run
     from inductor_probe.machine.facts import NOT_RECORDED
 
     manifest = run.manifest
@@ -174,7 +175,7 @@ def recipe_of(run: RunOnDisk, out: Path | None = None) -> Recipe:
             "name the script, and give the variable again",
         )
     return Recipe(
-        script=_script(run, manifest),
+        script=script_to_run(run, manifest, trust=trust),
         args=tuple(manifest.command[2 + len(words) :]),
         cases=manifest.cases,
         knobs=dict((*manifest.knobs, *manifest.settings)),
@@ -182,18 +183,6 @@ def recipe_of(run: RunOnDisk, out: Path | None = None) -> Recipe:
         flips=manifest.flips,
         target=(manifest.gpu.figures or manifest.gpu.target) if manifest.gpu else None,
         out=out,
-    )
-
-
-def _script(run: RunOnDisk, manifest: Manifest) -> Path:
-    """Return the script of a run: as it was named, from here or from where its folder of runs is."""
-    named = Path(manifest.script)
-    for folder in (Path.cwd(), run.path.parent.parent):
-        if (folder / named).is_file():
-            return named if folder == Path.cwd() else folder / named
-    raise NotFoundError(
-        f"{run.path} was made from {manifest.script}, and there is no such script here",
-        "run this where the script is, or name the script in place of the run",
     )
 
 
@@ -293,13 +282,13 @@ def check_same_program(
     )
 
 
-def as_it_is(run: RunOnDisk) -> Recipe:
+def as_it_is(run: RunOnDisk, *, trust: bool = False) -> Recipe:
     """Return how a run was made, if a new run can be compared with it.
 
     Raises:
         ProbeError: as `recipe_of`; or it is not as a new one would be, and says why.
     """
-    recipe = recipe_of(run)
+    recipe = recipe_of(run, trust=trust)
     if why := why_not_as_it_is(run, recipe):
         raise ProbeError(f"{run.path} cannot be compared with a new run: {why}", "dump it again here")
     return recipe

@@ -89,6 +89,8 @@ def dumped_otherwise(
     kind: Callable[[DebugDir, str | None], AnyRun],
     candidate: Candidate | None,
     changes: Mapping[str, object],
+    *,
+    trust: bool,
 ) -> tuple[Candidate, AnyRun]:
     """Return a candidate, and the run that it leads to; see `Graph.whatif`."""
     if candidate is not None and not isinstance(candidate, Candidate):
@@ -104,7 +106,7 @@ def dumped_otherwise(
     if len(graph.run.graphs) > 1:  # other graphs may have nodes of the same names
         flips = tuple(replace(flip, graph=flip.graph or graph.name) for flip in candidate.flips)
         candidate = replace(candidate, flips=flips)
-    recipe = replace(as_it_is(graph.run), baseline=graph.run.path.name)
+    recipe = replace(as_it_is(graph.run, trust=trust), baseline=graph.run.path.name)
     other = dumped_to_the_end(recipe, kind, candidate)
     if not other.graphs:
         raise other.empty()

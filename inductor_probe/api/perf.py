@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.api.rows import Rows
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
+from inductor_probe.files import cell
 from inductor_probe.model.output import Output
 from inductor_probe.model.perf import (
     CompareOutput,
@@ -95,16 +96,17 @@ class PerfTable(Shown):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         host = self.run.machines[0].name
-        writer.writerow(
+        head = (
             ["scenario", "case", "device", "threads", "data", *knobs, "column", "seconds", "mad", "baseline",
              "ratio", "low", "high", "verdict", "problem", "compiles", "recompiles", "graph_breaks",
              "limit_hits", "fallbacks", "share", "node"]
         )  # fmt: skip
+        writer.writerow(map(cell, head))
         for row in self.rows:
             values = dict(row.key.knobs)
             for column in row.columns:
                 facts, pair = column.facts, column.comparison
-                writer.writerow(
+                cells = (
                     [row.key.scenario, row.key.case, row.key.device, row.key.threads, row.key.data,
                      *(values.get(knob, "") for knob in knobs), facts.name,
                      *((column.time.seconds, column.time.mad) if column.time else ("", "")),
@@ -114,6 +116,7 @@ class PerfTable(Shown):
                      " ".join(name for code in facts.codes for name in code.fallbacks),
                      "" if column.share is None else column.share, row.node or host]
                 )  # fmt: skip
+                writer.writerow(map(cell, cells))
         return text.getvalue()
 
 
@@ -416,9 +419,12 @@ def open_results(word: str, folder: Path | None = None) -> PerfTable:
     return PerfTable(read_run_file(path), path)
 
 
-def results(folder: Path | None = None, *, scenario: str | None = None) -> ResultRows:
-    """Return the results of a folder, the newest first; only of a scenario where one is named."""
-    rows = ResultRows(entries(folder or FOLDER))
+def results(folder: Path | None = None, *, scenario: str | None = None, indexed: bool = True) -> ResultRows:
+    """Return the results of a folder, the newest first; only of a scenario where one is named.
+
+    With `indexed=False` each file is read, and the index of the folder is not believed: to remove some.
+    """
+    rows = ResultRows(entries(folder or FOLDER, indexed=indexed))
     if scenario is None:
         return rows
     return rows._with(row for row in rows if scenario in row.scenario)

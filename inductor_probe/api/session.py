@@ -291,7 +291,7 @@ class Graph(GraphOnDisk, Session):
         Args:
             candidate: what is different, instead of `changes`.
             settings: for how long, in how many processes.
-            trust: run code that is not known to be made here.
+            trust: make again, and run, what is not known to be made here.
             changes: `set`: settings of torch and knobs of the scenario; `env`: variables of the environment;
                 or a decision by name: `scalar="op0"`, `fuse="op3,op4"`, `persistent=True`.
 
@@ -302,7 +302,7 @@ class Graph(GraphOnDisk, Session):
         from inductor_probe.api.candidate import dumped_otherwise
         from inductor_probe.api.whatif import whatif
 
-        candidate, other = dumped_otherwise(self, Run, candidate, changes)
+        candidate, other = dumped_otherwise(self, Run, candidate, changes, trust=trust)
         return whatif(
             self.run, other, settings, candidate=candidate, only=self, trust=trust, progress=progress
         )
@@ -336,7 +336,7 @@ class Graph(GraphOnDisk, Session):
         return try_candidates(
             self.run,
             candidates_of([self.compiled], settings.threads),
-            as_it_is(self.run),
+            as_it_is(self.run, trust=trust),
             Run,
             settings,
             budget=budget,

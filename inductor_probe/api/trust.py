@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.files import seen_from
 from inductor_probe.model.runs import MadeHere, Trust
 
 if TYPE_CHECKING:
-    from inductor_probe.api.on_disk import GraphOnDisk
+    from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
     from inductor_probe.model.bench import BenchSettings
     from inductor_probe.model.manifest import ConstantFact, InputFact, Manifest
     from inductor_probe.store.made_here import GraphTexts
@@ -161,6 +162,78 @@ def trust_of(graph: Path, made: MadeHere, manifest: Manifest | None = None, *, e
         return Trust("changed", graph)
     claims = None if manifest is None else manifest.machine
     return Trust("not-recorded", graph, problem=made.problem, claims=claims)
+
+
+def script_to_run(run: RunOnDisk, manifest: Manifest, *, trust: bool) -> Path:
+    """Return the script of a run if the run may be made again from what its manifest says.
+
+    It may if the record shows that it was made here so, or with `trust`.
+
+    Only in the folder in which it was made: elsewhere another script may have the name that it gives.
+
+    Args:
+        manifest: what is going to be used, and so what is judged.
+
+    Raises:
+        ProbeError: says why not, what would run with which arguments, variables and settings, and what to do.
+        NotFoundError: the script is not where it was.
+    """
+    from inductor_probe.report.words.runs import recipe_refusal
+    from inductor_probe.store.made_here import recipe_made_here
+
+    made, recorded = recipe_made_here(run.path, manifest)
+    script = _script(run, manifest, recorded)
+    if trust or (made.place and made.others is None):
+        if script is None:
+            raise NotFoundError(
+                f"{run.path} was made from {recorded or manifest.script}, and there is no such script here",
+                "run this where the script is, or name the script in place of the run",
+            )
+        return script
+    if made.place:
+        decided = Trust("other-writers", run.path, others=made.others)
+    elif made.changed or made.same:
+        decided = Trust("changed" if made.changed else "moved", run.path)
+    else:
+        decided = Trust("not-recorded", run.path, problem=made.problem, claims=manifest.machine)
+    raise ProbeError(*recipe_refusal(decided, _would_run(manifest, script)))
+
+
+def _script(run: RunOnDisk, manifest: Manifest, recorded: Path | None) -> Path | None:
+    """Return the script of a run as seen from here: the `recorded` one, or else what its name means."""
+    if recorded is not None:
+        return seen_from(recorded, Path.cwd()) if recorded.is_file() else None
+    named = Path(manifest.script)
+    for folder in (Path.cwd(), run.path.parent.parent):
+        if (folder / named).is_file():
+            return named if folder == Path.cwd() else folder / named
+    return None
+
+
+def _would_run(manifest: Manifest, script: Path | None) -> list[tuple[str, str]]:
+    """Return what a run would be made again with; first the variables that load or start code."""
+    loading = [pair for pair in manifest.variables if pair[0].startswith(_LOADING)]
+    variables = dict.fromkeys((*loading, *manifest.variables))
+    gpu = manifest.gpu
+    uses = (
+        ("script", [str(script) if script else f"{manifest.script}, which is not here"]),
+        ("arguments", [shlex.quote(word) for word in manifest.command[2:]]),
+        ("variables", [f"{name}={shlex.quote(value)}" for name, value in variables]),
+        ("settings", [f"{name}={shlex.quote(value)}" for name, value in manifest.settings]),
+        ("decisions", list(map(str, manifest.flips))),
+        ("target", [gpu.target] if gpu else []),
+    )
+    return [(what, _in_a_line(texts)) for what, texts in uses if texts]
+
+
+_LOADING = ("LD_", "DYLD_", "PYTHON", "PATH", "CXX", "CC")
+"""How variables begin that decide which code is loaded or started."""
+_MOST_SHOWN = 20
+
+
+def _in_a_line(texts: Sequence[str]) -> str:
+    shown = " ".join(texts[:_MOST_SHOWN]).replace("\n", "\\n")
+    return shown + (f" and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else "")
 
 
 def refuse_archive(graph: GraphOnDisk) -> None:

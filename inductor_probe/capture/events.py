@@ -45,8 +45,15 @@ class EventLog:
         """Whether this process is a fork of the one that wrote the events so far, and has written none."""
         return os.getpid() != self.pid
 
+    def close(self) -> None:
+        """Let go of the file: nothing more is written by this process."""
+        os.close(self._file)
+        self._file = -1
+
     def write(self, event: str, **fields: Any) -> None:
         """Append an event. A full disk costs the event, never the script's run."""
+        if self._file < 0:  # a graph of a recording that has ended is called for the first time
+            return
         try:
             self.begin_fork()
             line = json.dumps({"event": event, **fields}, default=str) + "\n"
@@ -82,6 +89,8 @@ class EventLog:
     def _use(self, folder: Path) -> None:
         self.pid = os.getpid()
         self.folder = folder
+        if self._file >= 0:  # of the process that this one is a fork of
+            self.close()
         self._file = os.open(folder / EVENTS_NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def _introduce(self, *, forked: bool) -> None:

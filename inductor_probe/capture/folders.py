@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -83,12 +83,14 @@ def move_logs(staging: Path, run: Path) -> None:
     """
     make_folder(run / LOGS_DIR)
     for log in sorted((staging / LOGS_DIR).glob("*.log")):
+        unfinished = run / LOGS_DIR / f".{log.name}.tmp"
         try:
-            unfinished = run / LOGS_DIR / f".{log.name}.tmp"
             shutil.copyfile(log, unfinished)
             unfinished.replace(run / LOGS_DIR / log.name)
             log.unlink()
         except OSError as error:
+            with suppress(OSError):
+                unfinished.unlink()
             raise ProbeError(
                 f"cannot write {run / LOGS_DIR / log.name}: {error.strerror or error}",
                 "`probe doctor` shows the free space of each disk",

@@ -10,9 +10,12 @@ from __future__ import annotations
 import inspect
 import logging
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -55,7 +58,7 @@ def hooks_of(events: EventLog, options: ChildOptions) -> Iterator[tuple[str, Cal
             module, "ConstantFolder.run_node", recorder.around_folding
         ),
         "torch._inductor.output_code": lambda module: _see_first_calls(module, recorder),
-        "torch._inductor.codecache": lambda module: _see_ahead_of_time(module, recorder),
+        "torch._inductor.codecache": lambda module: _see_code(module, recorder, events.staging),
         "torch._inductor.select_algorithm": recorder.keep_choices,
     }
     for tuner in TUNERS:
@@ -181,8 +184,24 @@ def _see_first_calls(output_code: Any, recorder: Recorder) -> None:
     wrap(output_code, "CompiledFxGraph.__call__", around_call)
 
 
-def _see_ahead_of_time(codecache: Any, recorder: Recorder) -> None:
-    """See what AOTInductor compiles, which nobody calls here."""
+def _see_code(codecache: Any, recorder: Recorder, folder: Path) -> None:
+    """See what AOTInductor compiles, which nobody calls here; preprocess headers in a folder of the dump.
+
+    A script that is killed meanwhile would leave them in the folder for temporary files.
+    """
+
+    def in_folder(precompile: Callable[..., str]) -> Callable[..., str]:
+        def precompile_there(*args: Any, **kwargs: Any) -> str:
+            own = ModuleType("tempfile")
+            own.__dict__.update(vars(tempfile), TemporaryDirectory=partial(TemporaryDirectory, dir=folder))
+            codecache.tempfile = own
+            try:
+                return precompile(*args, **kwargs)
+            finally:
+                codecache.tempfile = tempfile
+
+        return precompile_there
+
     signature = inspect.signature(codecache.AotCodeCompiler.compile)
     if "graph" not in signature.parameters:
         raise TypeError("AotCodeCompiler.compile takes no graph")
@@ -195,6 +214,7 @@ def _see_ahead_of_time(codecache: Any, recorder: Recorder) -> None:
         return record_and_compile
 
     wrap(codecache, "AotCodeCompiler.compile", around)
+    wrap(codecache, "_precompile_header", in_folder)
 
 
 def _then(record: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -82,8 +82,9 @@ def recorded(
         outcome: Outcome = "failed"
         by: str | None = None
         _active = name
+        events = EventLog(folder.staging)
         try:
-            with _hooks(EventLog(folder.staging), options, run):
+            with _hooks(events, options, run):
                 yield results
             outcome = "ok"
         except KeyboardInterrupt:
@@ -91,6 +92,7 @@ def recorded(
             raise
         finally:
             _active = None
+            events.close()
             status = {"ok": 0, "failed": 1}.get(outcome)
             ended = Ended(os.getpid(), status, outcome, by, started, time.perf_counter() - begin)
             results.append(recording.finish(ended))

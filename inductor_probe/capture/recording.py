@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from difflib import get_close_matches
@@ -31,6 +32,7 @@ from inductor_probe.model.codec import from_json
 from inductor_probe.model.debug_dir import TREE
 from inductor_probe.model.flip import FlipResult
 from inductor_probe.model.manifest import (
+    LOGS_DIR,
     MANIFEST_NAME,
     BufferOrigin,
     CompileFailure,
@@ -49,7 +51,7 @@ from inductor_probe.model.manifest import (
     Substitute,
 )
 from inductor_probe.reader.failures import Frame, explained, failure_of
-from inductor_probe.store.made_here import remember
+from inductor_probe.store.made_here import remember, remember_recipe
 from inductor_probe.store.manifest import manifest_to_json
 
 _PART_OF_TIME = 20
@@ -142,15 +144,30 @@ class Recording:
                 process.run = make_run(self._root, process.pid, began)
         self._add_unfollowed()
         first, *others = self._of_dump()
+        made = None
         if first.run is None:  # nothing was compiled
-            first.run = make_run(self._root, first.pid, ended.started)
+            made = first.run = make_run(self._root, first.pid, ended.started)
         self._add_unmet_flips(first)
+        errors = []
         for process in (first, *others):
-            if process.run is not None:
-                move_logs(process.folder, process.run)
-                self._record(process, ended)
+            for write in (self._move_logs, lambda one: self._record(one, ended)):
+                try:
+                    write(process)
+                except ProbeError as error:  # a full disk: what is smaller may still be written
+                    errors.append(error)
+        if errors:
+            if made is not None and not (made / MANIFEST_NAME).exists():
+                with suppress(OSError):  # nothing is in it, and nothing says what it was to be
+                    (made / LOGS_DIR).rmdir()
+                    made.rmdir()
+            raise errors[0]
         runs = tuple(process.run for process in others if process.run is not None)
         return DumpResult(first.run, self._not_remembered, runs)
+
+    @staticmethod
+    def _move_logs(process: _Process) -> None:
+        if process.run is not None:
+            move_logs(process.folder, process.run)
 
     def _of_dump(self) -> list[_Process]:
         """Return the processes that the dump is about: see `DumpProcess`."""
@@ -237,7 +254,8 @@ class Recording:
         if not process.has_run:
             set_run(process.folder, run)
             process.has_run = True
-        data = manifest_to_json(self._manifest(process, ended))
+        manifest = self._manifest(process, ended)
+        data = manifest_to_json(manifest)
         # At the end all are remembered: one whose compile failed was made here, too.
         graphs = [
             Path(path)
@@ -246,6 +264,8 @@ class Recording:
         ]
         try:
             remember(graphs, run, manifest=data, written=process.remembered)
+            if manifest.form == "script":
+                remember_recipe(run, manifest, Path(manifest.script), written=process.remembered)
         except ProbeError as error:
             self._not_remembered = f"{error.message}; {error.hint}"
         write_whole(run / MANIFEST_NAME, json.dumps(data, indent=1) + "\n")

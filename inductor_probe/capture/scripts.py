@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from inductor_probe.capture.torch_settings import MODULES
+from inductor_probe.discovery.discover import lies_in_dump
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError, near_names
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -23,6 +24,7 @@ def find_script(name: str, cwd: Path) -> Path:
 
     Raises:
         NotFoundError: there is none; scripts with a similar name are offered.
+        ProbeError: it lies in a dump, and nothing in one is run as a script.
     """
     names = [name] if name.endswith(".py") else [name, f"{name}.py"]
     bare = Path(name).name == name
@@ -30,6 +32,11 @@ def find_script(name: str, cwd: Path) -> Path:
     for folder in places:
         for candidate in names:
             if (cwd / folder / candidate).is_file():
+                if dump := lies_in_dump(cwd / folder / candidate):
+                    raise ProbeError(
+                        f"{name} lies in the dump {dump}: what is in one is read, and not run as a script",
+                        "read it, then copy it to another folder and run it there",
+                    )
                 return folder / candidate
     known = [
         *(cwd / Path(name).parent).glob("*.py"),

@@ -106,6 +106,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_DEBUG, "DebugContext.fopen", "where the IR of a subgraph goes", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
+    TorchPlace(_CODECACHE, "_precompile_header", "the folder of a header that is preprocessed", (RECORD,)),
     TorchPlace(_CODECACHE, "AotCodeCompiler.compile", "inputs of what AOTInductor compiles", (RECORD,)),
     TorchPlace(_CHOICES, "get_algorithm_selector_cache", "autotuning choices with times", (RECORD,)),
     TorchPlace(

@@ -10,6 +10,7 @@ import shlex
 import sys
 import traceback
 import warnings
+from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 
@@ -131,6 +132,7 @@ def main() -> None:
 
     What was read is not freed piece by piece at the end, which takes as long as reading a part of it.
     """
+    _open_streams()
     gc.disable()  # a command ends soon, and its records have no cycles: looking for some takes its time
     warnings.simplefilter("ignore", SyntaxWarning)  # of a dump's text, which Python's parser only reads
     for stream in (sys.stdout, sys.stderr):
@@ -146,6 +148,16 @@ def main() -> None:
     os._exit(status)
 
 
+def _open_streams() -> None:
+    """Where a stream is closed let what is printed go nowhere: the next open file would get its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+
+
 def run(arguments: list[str]) -> int:
     """Run `probe` with `arguments`; return its exit status."""
     try:
@@ -159,10 +171,11 @@ def run(arguments: list[str]) -> int:
         return ExitCode.OK
     except (Exception, KeyboardInterrupt) as error:
         failure = _explain(error, arguments)
-        if arguments[:1] == ["--traceback"]:
-            say("".join(traceback.format_exception(error)))  # its message may quote a dump: see `screen`
-        else:
-            complain(failure)
+        with suppress(OSError):  # nobody reads standard error: the status says it
+            if arguments[:1] == ["--traceback"]:
+                say("".join(traceback.format_exception(error)))  # its message may quote a dump: see `screen`
+            else:
+                complain(failure)
         return failure.exit_code
 
 

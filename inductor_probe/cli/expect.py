@@ -13,7 +13,7 @@ from inductor_probe.cli.completion import CASE, SCRIPT
 from inductor_probe.cli.parameters import command, shared_option
 from inductor_probe.cli.screen import OutputFormat, give, relative, say, warn
 from inductor_probe.cli.scripts import SETTINGS, VARIABLES
-from inductor_probe.errors import NotFoundError, ProbeError, StoppedError
+from inductor_probe.errors import ProbeError, StoppedError
 from inductor_probe.model.expectation import EXPECTATION_KINDS, ExpectationKind
 from inductor_probe.report.words.runs import how_it_ended
 
@@ -101,24 +101,18 @@ def dumped_or_found(
 
     With `compile_may_fail` it may end with the exception of a compile.
     """
+    from inductor_probe.api.meaning import meaning_of
     from inductor_probe.api.verbs import open_target
-    from inductor_probe.capture import find_script
 
-    try:
-        script = find_script(words[0], Path.cwd()) if words else None
-    except NotFoundError as error:
-        try:
-            target = open_target(words[0])
-        except NotFoundError:
-            raise error from None
-        if cases or knobs or env or words[1:]:
-            raise ProbeError(
-                f"{words[0]} was made already: cases, settings and arguments are for a script",
-                "name the script to dump it with them",
-            ) from None
-        return target
-    if script is None:
+    if not words:
         return open_target(None)
+    of_script = bool(cases or knobs or env or words[1:])
+    meaning = meaning_of(words[0], Path.cwd(), of_script=of_script)
+    if meaning.beside:
+        say(meaning.beside)
+    script = meaning.script
+    if script is None:
+        return open_target(meaning.target)
     say(f"dumping {script}")
     run = ip.dump(script, args=words[1:], cases=cases, knobs=knobs, env=env, out=out, stdout_to_stderr=True)
     manifest = run.manifest

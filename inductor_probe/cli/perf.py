@@ -300,7 +300,7 @@ def results(
         return _give(ip.open_results(name, folder), output_format)
     if output_format == "csv":
         raise ProbeError("--format csv is for a table", "name a result: probe results latest --format csv")
-    rows = ip.results(folder, scenario=scenario)
+    rows = ip.results(folder, scenario=scenario, indexed=not prune)
     if older_than is not None:
         limit = datetime.now(timezone.utc) - _age(older_than)
         rows = rows._with(row for row in rows if row.path.stat().st_mtime < limit.timestamp())
@@ -312,8 +312,10 @@ def results(
         raise ProbeError(
             "--prune needs to know which", "select them with --older-than 7d, --unfinished or --scenario"
         )
+    if rows or dry_run:
+        status = give_rows(rows, output_format)  # type: ignore[arg-type]
     if dry_run:
-        return give_rows(rows, output_format)  # type: ignore[arg-type]
+        return status
     from inductor_probe.store.results import remove
 
     remove(rows)

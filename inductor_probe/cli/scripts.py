@@ -229,10 +229,15 @@ def _say_breakpoints(plan: BreakpointPlan, endpoint: Endpoint | None) -> None:
 
 @contextmanager
 def _signals_left_to_the_dump() -> Iterator[None]:
-    """Leave SIGTERM and its like to the dump: this process has still to say what was dumped."""
+    """Leave SIGTERM and its like to the dump: this process has still to say what was dumped.
+
+    A shell script starts what it puts into the background with Ctrl-C ignored: `kill -INT` ends it, too.
+    """
     signals = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-    before = {number: signal.getsignal(number) for number in signals}
+    before = {number: signal.getsignal(number) for number in (*signals, signal.SIGINT)}
     try:
+        if before.pop(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:  # by nohup
                 signal.signal(number, lambda number, frame: None)

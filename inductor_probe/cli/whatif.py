@@ -38,7 +38,7 @@ from inductor_probe.cli.screen import (
     warn,
 )
 from inductor_probe.cli.scripts import SETTINGS, SIMULATED, VARIABLES
-from inductor_probe.errors import ExitCode, NotFoundError, ProbeError, StoppedError, near_names
+from inductor_probe.errors import ExitCode, ProbeError, StoppedError
 from inductor_probe.model.bench import INPUTS, BenchSettings, Comparison
 from inductor_probe.model.flip import Flip, at_once
 from inductor_probe.model.whatif import Candidate
@@ -149,7 +149,7 @@ def whatif(
             "nothing is to be different: give a setting",
             f"for example probe whatif {words[0]} --set inductor.cpp.simdlen=256, or --try-all",
         )
-    recipe, known = _baseline(words, cases, target, out, save_inputs=inputs == "real")
+    recipe, known = _baseline(words, cases, target, out, save_inputs=inputs == "real", trust=trust)
     recipe.check(given)  # before A is dumped for nothing
     a = known or _dumped("A", recipe, Candidate())
     recipe = replace(recipe, baseline=a.path.name)
@@ -222,38 +222,33 @@ def _timed_as(settings: BenchSettings) -> str:
 
 
 def _baseline(
-    words: Sequence[str], cases: tuple[str, ...], target: str | None, out: Path | None, *, save_inputs: bool
+    words: Sequence[str],
+    cases: tuple[str, ...],
+    target: str | None,
+    out: Path | None,
+    *,
+    save_inputs: bool,
+    trust: bool,
 ) -> tuple[Recipe, ip.Run | None]:
     """Return how A is made, and A, if it is a run that is there and is as a new one would be."""
-    from inductor_probe.capture import find_script
-    from inductor_probe.discovery.discover import labels
+    from inductor_probe.api.meaning import meaning_of
     from inductor_probe.machine.targets import find_gpu_target
 
     gpu = find_gpu_target(target) if target else None
-    try:
-        if not (cases or words[1:] or Path(words[0]).exists()) and words[0] in labels(Path.cwd()):
-            raise NotFoundError(f"{words[0]} is a run")  # and a script without its .py
-        script = find_script(words[0], Path.cwd())
-    except NotFoundError as error:
-        try:
-            run = ip.open_run(words[0])
-        except NotFoundError:
-            if is_like_run := near_names(words[0], labels(Path.cwd())):
-                raise NotFoundError(f"{error.message}, and no run of that name", is_like_run) from None
-            raise error from None
-        if cases or words[1:] or target:
-            raise ProbeError(
-                f"{words[0]} is a run: its script, case, arguments and GPU are those that it was made with",
-                "name the script to choose others",
-            ) from None
-        recipe = replace(recipe_of(run, out), save_inputs=save_inputs)
+    meaning = meaning_of(words[0], Path.cwd(), of_script=bool(cases or words[1:] or target))
+    if meaning.beside:
+        say(meaning.beside)
+    if meaning.script is None:
+        run = ip.open_run(meaning.target)
+        recipe = replace(recipe_of(run, out, trust=trust), save_inputs=save_inputs)
         if (why := why_not_as_it_is(run, recipe)) is None:
             say(f"A is {relative(run.path)}")
             return recipe, run
         say_warning(f"{relative(run.path)} is not compared as it is: {why}; it is dumped again")
         return recipe, None
+    args = tuple(words[1:])
     return Recipe(
-        script=script, args=tuple(words[1:]), cases=cases, target=gpu, save_inputs=save_inputs, out=out
+        script=meaning.script, args=args, cases=cases, target=gpu, save_inputs=save_inputs, out=out
     ), None
 
 

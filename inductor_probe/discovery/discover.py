@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from inductor_probe.discovery.dump_files import is_archive
+from inductor_probe.discovery.dump_files import is_archive, is_read
 from inductor_probe.discovery.dump_processes import OF_PROCESS, run_of_process, runs_of_dump
 from inductor_probe.discovery.inductor_cache import graphs_named_in, with_cached_graphs
 from inductor_probe.discovery.package import PACKAGE, is_package
@@ -50,6 +50,7 @@ from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, read_ru
 _DUMP_FIRST = "dump a script first: probe dump check_hflip.py"
 _NUMBERED = re.compile(r"(?P<run>.*):(?P<number>\d{1,9})")
 _NAMED = 6
+_CODE = "output_code"
 _INSIDE_A_RUN = ("torchinductor", "torchdynamo", "probe_logs", "probe_inputs", "probe_constants")
 _WHAT_TO_GIVE = (
     "give a torch_compile_debug folder, a run_* folder in it, a graph's folder, or an archive of one"
@@ -79,6 +80,21 @@ def path_of(target: str, cwd: Path) -> Path:
     if "\0" in target:
         raise NotFoundError(f"{target} is not the name of a file")
     return Path(os.path.realpath(cwd / os.path.expanduser(target)))  # noqa: PTH111 - does not raise for `~nobody`
+
+
+def lies_in_dump(path: Path) -> Path | None:
+    """Return the run or graph that the file at `path` lies in, at any depth; None for a file of its own.
+
+    Of a graph without a run, as in inductor's cache, these are the files that torch and probe write.
+    """
+    real = Path(os.path.realpath(path))
+    for file in (Path(os.path.abspath(path)), real):  # noqa: PTH100 - with the links in it
+        if run := next((folder for folder in file.parents if is_run(folder)), None):
+            return run
+    if graph_dir(real.parent) and (is_read(real.name) or real.name.startswith(_CODE)):
+        return real.parent
+    cached = graph_dir(real.with_suffix(".debug"))
+    return cached.path if cached else None
 
 
 def dump_at(path: Path) -> Target | None:
@@ -124,6 +140,8 @@ def _of_file(path: Path) -> Target:
             break
     if graph := graph_dir(path.with_suffix(".debug")):  # beside code in inductor's cache
         return Target(DebugDir(graph.path.parent, (graph,), None), graph)
+    if (dump := lies_in_dump(path)) and (target := _run_or_graph(dump)):
+        return target
     if named := graphs_named_in(path):
         graphs = tuple(graph for folder in named if (graph := graph_dir(folder)))
         if len({graph.path.parent for graph in graphs}) == 1 and (target := _run_or_graph(graphs[0].path)):
@@ -257,6 +275,12 @@ def name_of(run: DebugDir, graph: GraphDir, cwd: Path) -> str:
     """Return a short string that `find` finds a graph by from `cwd`: `gpt_block:1`, or else its path."""
     name = _Runs(runs_below(cwd), cwd).name_of(run, graph)
     return name or str(seen_from(graph.path, cwd))
+
+
+def run_labelled(label: str, cwd: Path) -> Path | None:
+    """Return the latest run with exactly this label, seen from `cwd`."""
+    run = _Runs(runs_below(cwd), cwd).labels.get(label)
+    return run.path if run else None
 
 
 def labels(cwd: Path) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text
+from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, json_of, read_text
 from inductor_probe.model.debug_dir import PACKAGE_NAME
 from inductor_probe.reader.fx import KERNEL_INFORMATION
 
@@ -75,7 +75,7 @@ def _match(folder: Path, path: Path) -> re.Match[str] | None:
 def _metadata(path: Path) -> dict[str, str]:
     """Return `{"AOTI_DEVICE_KEY": "cpu", ...}`: what the code was compiled for."""
     try:
-        data = json.loads(read_text(path, largest=LARGEST_JSON))
-    except (ValueError, RecursionError):
+        data = json_of(read_text(path, largest=LARGEST_JSON))
+    except ValueError:
         return {}
     return {str(key): str(value) for key, value in data.items()} if isinstance(data, dict) else {}

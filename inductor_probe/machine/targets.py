@@ -42,6 +42,8 @@ _SHIPPED = Path(__file__).with_name("gpus")
 _ENDING = ".toml"
 _HEAD = ("name", "device", "capability", "figures")
 _OF_GROUP = ("source", "tflops", *FIGURES)
+_LARGEST, _MOST_DOTS = 64 << 10, 100
+"""Of a file in bytes, and in a line of it: memory grows with the square of a dotted key's parts."""
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 
@@ -93,15 +95,21 @@ def read_target(path: Path) -> GpuTarget:
         NotFoundError, UnreadableError: there is no such file, or it is no text.
         ProbeError: it is not TOML, or something in it is missing, unknown or no such figure.
     """
-    text = read_text(path)
+    text = read_text(path, largest=_LARGEST)
+    lines = text.split("\n")
     try:
+        for number, line in enumerate(lines, 1):
+            if line.count(".") > _MOST_DOTS:
+                raise ValueError(f"more than {_MOST_DOTS} dots (at line {number}, column 1)")
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise UnreadableError(f"{path}: it is nested too deeply", "the file is to be TOML") from None
+    except ValueError as error:  # TOMLDecodeError is one; a number of more than 4,300 digits is another
         message = str(error)
-        line = _AT_LINE.search(message)
-        place = f"{path}:{line[1]}" if line else str(path)
+        at = _AT_LINE.search(message)
+        place = f"{path}:{at[1]}" if at else str(path)
         raise UnreadableError(f"{place}: {_AT_LINE.sub('', message)}", "the file is to be TOML") from error
-    return _File(path, text.split("\n")).target(data)
+    return _File(path, lines).target(data)
 
 
 @dataclass

@@ -208,10 +208,12 @@ class DumpOutput(Output):
     summary: RunSummary
 
 
-TrustReason: TypeAlias = Literal["made-here", "other-writers", "moved-and-edited", "changed", "not-recorded"]
+TrustReason: TypeAlias = Literal[
+    "made-here", "other-writers", "moved-and-edited", "moved", "changed", "not-recorded"
+]
 """The record of dumps shows it; others may have changed it; it was moved, and its bench
-file holds somebody's variants; its files are not those that were made; nothing shows that it was made
-here."""
+file holds somebody's variants; it was moved, and is to be made again from what it names; its files are not
+those that were made; nothing shows that it was made here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +255,10 @@ class MadeHere:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Whether a graph's code may run, and why; `report/words/runs.py` has the words.
+    """Whether a graph's code, or a run's script, may run, and why; `report/words/runs.py` has the words.
 
     Attributes:
-        graph: its folder.
+        graph: its folder; that of the run, where it is to be made again.
         others: who else may have written it. problem: why the record of dumps could not be used.
         claims: what its manifest says of the machine that made it, None without a manifest: no proof.
     """

@@ -16,13 +16,13 @@ Torch 2.1 writes types without quotes; `in <lambda>` is there since 2.3.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from inductor_probe.backends.brackets import split_arguments
 from inductor_probe.errors import UnreadableError
+from inductor_probe.files import json_of
 from inductor_probe.model.fx import FxGraph, FxNode, Names, Provenance, Runnable
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, SourceLine, Span, too_many_problems
 from inductor_probe.reader.python_text import parse_expression
@@ -229,12 +229,12 @@ def parse_provenance(text: str, path: Path) -> Provenance:
         UnreadableError: it is not what torch writes.
     """
     try:
-        data = json.loads(text)
+        data = json_of(text)
         if path.name == KERNEL_INFORMATION:
             data = {key: facts["post_grad_nodes"] for key, facts in data.items()}
         launches = _names(data.get("cppCodeToPost", {}) if "preToPost" in data else data)
         pre_to_post = _names(data.get("preToPost", {}))
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UnreadableError(f"{path}: not a provenance mapping of torch ({error})") from error
     except (TypeError, AttributeError, KeyError) as error:
         message = "not a provenance mapping of torch (names with lists of names are)"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from inductor_probe.errors import UnreadableError
+from inductor_probe.files import cell, json_of, text_of_cell
 from inductor_probe.model.autotuning import TemplateChoice, Tuning, TuningSource
 
 COLUMNS = ("tuning", "operation", "inputs", "source", "complete", "cached", "kernel", "generated",
@@ -23,7 +24,7 @@ def tunings_to_csv(tunings: tuple[Tuning, ...]) -> str:
     """Return a table with a header and a row for each choice; a tuning without any has a row of its own.
 
     `inputs` and `config` are JSON; an empty cell stands for what is not known. Texts are quoted, all of them:
-    a carriage return is not by itself.
+    a carriage return is not by itself. None is a formula to a spreadsheet: see `files.cell`.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
@@ -37,10 +38,10 @@ def tunings_to_csv(tunings: tuple[Tuning, ...]) -> str:
             config = json.dumps(choice.config)
             cells = [*shared, choice.name, choice.ms, choice.kind, config, choice.registers, choice.spills]
             cells.append(tuning.graph)
-            writer.writerow("" if cell is None else cell for cell in cells)
+            writer.writerow("" if value is None else cell(value) for value in cells)
         if not tuning.choices:
             cells = [*shared, *[None] * 6, tuning.graph]
-            writer.writerow("" if cell is None else cell for cell in cells)
+            writer.writerow("" if value is None else cell(value) for value in cells)
     return out.getvalue()
 
 
@@ -56,14 +57,14 @@ def tunings_from_csv(text: str, path: Path | str = "table") -> tuple[Tuning, ...
         header = next(reader, [])
         if tuple(header) not in (COLUMNS, _WITHOUT_GRAPH):
             raise ValueError(f"its columns are not {', '.join(COLUMNS)}")
-        for row in reader:
+        for row in (list(map(text_of_cell, row)) for row in reader):
             if len(row) != len(header):
                 raise ValueError(f"{len(row)} cells instead of {len(header)}")
             number, (name, ms, kind, config, *counts) = row[0], row[8:14]
             shared = [*row[1:8], *(row[14:] or [""])]
             choices = groups.setdefault(number, (shared, []))[1]
             if name:
-                pairs = tuple((str(key), str(value)) for key, value in json.loads(config))
+                pairs = tuple((str(key), str(value)) for key, value in json_of(config))
                 registers, spills = (int(count) if count else None for count in counts)
                 time = float(ms) if ms else None
                 choices.append(TemplateChoice(name, time, kind or None, pairs, registers, spills))
@@ -80,7 +81,7 @@ def _tuning(shared: list[str], choices: list[TemplateChoice]) -> Tuning:
     named: dict[str, TuningSource] = {name: name for name in get_args(TuningSource)}
     return Tuning(
         operation=operation,
-        inputs=tuple(json.loads(inputs)),
+        inputs=tuple(json_of(inputs)),
         choices=tuple(choices),
         source=named[source],
         complete=bool(_FLAGS[complete]),

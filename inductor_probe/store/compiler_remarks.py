@@ -14,9 +14,9 @@ from pathlib import Path
 
 from inductor_probe import __version__
 from inductor_probe.errors import UnreadableError
-from inductor_probe.files import LARGEST_JSON, read_text, write_whole
+from inductor_probe.files import LARGEST_JSON, json_of, read_text, write_whole
 from inductor_probe.model.assembly import REMARKS_NAME, KernelRemarks
-from inductor_probe.model.codec import ShapeError, from_json, to_json
+from inductor_probe.model.codec import from_json, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ def _read(graph: Path) -> Iterable[KernelRemarks]:
     if not path.exists():
         return ()
     try:
-        return from_json(_Index, json.loads(read_text(path, largest=LARGEST_JSON))).kernels
-    except (ShapeError, ValueError) as error:
+        return from_json(_Index, json_of(read_text(path, largest=LARGEST_JSON))).kernels
+    except ValueError as error:
         raise UnreadableError(
             f"{path} cannot be read: {error}", "remove it: probe asm makes it again"
         ) from error

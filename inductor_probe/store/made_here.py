@@ -1,7 +1,8 @@
 """The user's record of what `probe dump` made on this machine: the proof that a dump is no stranger's.
 
 A file outside of every dump, in the user's own folder for state: one line for each graph, with a digest of
-all that code to run is made from. Nothing in a dump can put a line there, whatever it claims about itself.
+all that code to run is made from, and one for each run, with a digest of all that it was made with: script,
+arguments, variables, settings. Nothing in a dump can put a line there, whatever it claims about itself.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text, refuse_long_numbers
-from inductor_probe.model.manifest import CONSTANTS_DIR, MANIFEST_NAME
+from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, json_of, read_text, refuse_long_numbers
+from inductor_probe.model.codec import to_json
+from inductor_probe.model.manifest import CONSTANTS_DIR, MANIFEST_NAME, Manifest
 from inductor_probe.model.runs import MadeHere, OtherWriters, RecordProblem
 
 
@@ -156,6 +158,31 @@ def remember(
             digests = _file_digests(texts)
             entry = {"files": _digest(digests), "facts": facts, "each": digests, "machine": machine}
             lines.append(json.dumps({**entry, "folder": os.path.realpath(graph)}) + "\n")
+    _append(record, lines, written)
+
+
+def remember_recipe(
+    run: Path,
+    manifest: Manifest,
+    script: Path,
+    record: Path | None = None,
+    *,
+    written: set[str] | None = None,
+) -> None:
+    """Write down how the run in the folder `run` was made, so that it may be made again: see `remember`.
+
+    Args:
+        manifest: what `probe.json` will say of it. script: where the script lies that it names.
+
+    Raises:
+        ProbeError: the record cannot be written.
+    """
+    entry = {"recipe": _recipe(manifest), "script": os.path.realpath(script), "machine": _machine()}
+    line = json.dumps({**entry, "run": os.path.realpath(run)}) + "\n"
+    _append(record or record_path(), [line], written)
+
+
+def _append(record: Path, lines: Iterable[str], written: set[str] | None) -> None:
     lines = [line for line in lines if written is None or line not in written]
     if not lines:
         return
@@ -203,6 +230,38 @@ def made_here(
     )
 
 
+def recipe_made_here(
+    run: Path, manifest: Manifest, record: Path | None = None
+) -> tuple[MadeHere, Path | None]:
+    """Look up how a run was made; return what the record says of it, and where it says that its script lies.
+
+    Args:
+        manifest: of the run, as it was read: what is judged is what is used.
+    """
+    entries, problem = _entries(record or record_path())
+    recipe, folder = _recipe(manifest), os.path.realpath(run)
+    same = [entry for entry in entries if entry.get("recipe") == recipe]
+    here = [entry for entry in same if entry.get("run") == folder]
+    script = Path(str(here[-1].get("script"))) if here else None
+    made = MadeHere(
+        same=bool(same),
+        place=bool(here),
+        changed=not here and any(entry.get("run") == folder for entry in entries),
+        problem=problem,
+        others=first_other_writers([run, run / MANIFEST_NAME, *([script] if script else [])]),
+    )
+    return made, script
+
+
+def is_recorded(run: Path, record: Path | None = None) -> bool:
+    """Whether `probe dump` made a run in this folder, whatever is in it by now."""
+    folder = os.path.realpath(run)
+    return any(
+        entry.get("run") == folder or str(entry.get("folder", "")).startswith(f"{folder}{os.sep}")
+        for entry in _entries(record or record_path())[0]
+    )
+
+
 def edited_files(graphs: Iterable[Path], record: Path | None = None) -> dict[Path, tuple[str, ...]]:
     """Return which of `COMPARED_FILES` in these folders are no longer as `probe dump` left them there.
 
@@ -243,8 +302,8 @@ def _facts(texts: GraphTexts) -> str | None:
     if texts.manifest is None:
         return None
     try:
-        return _facts_digest(texts.graph.name, json.loads(texts.manifest))
-    except (ValueError, RecursionError, KeyError, TypeError):
+        return _facts_digest(texts.graph.name, json_of(texts.manifest))
+    except (ValueError, KeyError, TypeError):
         return "unreadable"
 
 
@@ -254,6 +313,17 @@ def _facts_digest(name: str, manifest: Mapping[str, Any]) -> str:
 
 def _digest(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def _recipe(manifest: Manifest) -> str:
+    """Digest all that a run is made again from."""
+    gpu = manifest.gpu
+    made_from = (
+        *(manifest.form, manifest.script, manifest.command, manifest.cases, manifest.knobs),
+        *(manifest.settings, manifest.variables, manifest.flips),
+        *((gpu.target, gpu.figures) if gpu else ()),
+    )
+    return _digest(to_json(made_from))
 
 
 def _entries(record: Path) -> tuple[list[dict[str, Any]], RecordProblem | None]:

@@ -11,12 +11,11 @@ Keys are only ever added. Notes were sentences before they had codes.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.files import LARGEST_JSON, read_text
+from inductor_probe.files import LARGEST_JSON, json_of, read_text
 from inductor_probe.model.codec import Json, ShapeError, from_json, to_json
 from inductor_probe.model.manifest import Manifest
 
@@ -45,7 +44,7 @@ def parse_manifest(text: str, path: Path) -> Manifest:
         UnreadableError: a later probe wrote it in another format, or it is not a manifest.
     """
     try:
-        data: Any = json.loads(text)
+        data: Any = json_of(text)
         version = data.get("format") if isinstance(data, dict) else None
         if isinstance(version, int) and version > FORMAT:
             raise UnreadableError(
@@ -56,7 +55,7 @@ def parse_manifest(text: str, path: Path) -> Manifest:
         return from_json(Manifest, data)
     except ShapeError as error:
         raise UnreadableError(f"{path} is not a manifest: {error}", "dump the script again") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UnreadableError(f"{path} is not JSON: {error}", "dump the script again") from error
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.files import LARGEST_JSON, read_text
+from inductor_probe.files import LARGEST_JSON, json_of, read_text
 from inductor_probe.model.codec import ShapeError, from_json
 from inductor_probe.model.profile import ProfileOutput
 
@@ -20,7 +19,7 @@ def read_profiles(path: Path) -> ProfileOutput:
     text = read_text(path, largest=LARGEST_JSON)
     hint = "write one with probe profile GRAPH --json > FILE"
     try:
-        data = json.loads(text)
+        data = json_of(text)
     except ValueError as error:
         raise UnreadableError(f"{path} is not JSON: {error}", hint) from error
     if not isinstance(data, dict) or data.get("verb") != "profile":

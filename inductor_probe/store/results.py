@@ -5,33 +5,33 @@
 A file is written whole after each row, so that whatever ends the run loses at most the row that is being
 measured. No name is given twice, and nothing is overwritten but a run's own file by itself.
 
-`index.sqlite` beside the files holds what a list shows of each, so that listing a thousand runs does not read
-their samples. It is made from the files, and only from them: where it is missing, damaged or of another
-version it is made again, and an entry counts as long as its file has the size and the time it had then.
+`index.cache` beside the files holds what a list shows of each, as JSON, so that listing a thousand runs does
+not read their samples. It is made from the files, and only from them: where it is missing, damaged or of
+another version it is made again, and an entry counts as long as its file has the size and the time it had
+then. It may be anybody's: nothing is removed by what it says, and no path or name is taken from it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Iterable
-from contextlib import closing, suppress
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError, near_names
-from inductor_probe.files import read_text, write_whole
+from inductor_probe.files import LARGEST_JSON, json_of, read_text, write_whole
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.perf import PerfRun, ResultEntry
 from inductor_probe.store.samples import check_quads
 
 FOLDER = Path(".probe", "results")
 SCHEMA = 1
-_INDEX = "index.sqlite"
-_INDEX_VERSION = 1
-_LARGEST = 256 << 20
+_INDEX = "index.cache"
+_INDEX_VERSION = 2
+_LARGEST = 64 << 20
 """A row of three processes with 60 quads each has 30 kB; a full matrix has some hundred rows."""
 _LATEST = "latest"
 
@@ -71,16 +71,16 @@ def write_run(folder: Path, run: PerfRun) -> Path:
 
 
 def read_run_file(path: Path) -> PerfRun:
-    """Read a file of results.
+    """Read a file of results. A run's name is that of its file, whatever the file says.
 
     Raises:
         NotFoundError, UnreadableError: there is none; it was written by another version; or it is damaged.
     """
-    text = read_text(path, from_dump=False, largest=_LARGEST)
+    text = read_text(path, largest=_LARGEST)
     if not text:
         raise UnreadableError(f"{path} is empty: nothing was measured", "probe results --prune removes it")
     try:
-        data = json.loads(text)
+        data = json_of(text)
         schema = data.get("schema") if isinstance(data, dict) else None
         if isinstance(schema, int) and schema != SCHEMA:
             newer = "a newer" if schema > SCHEMA else "an older"
@@ -95,12 +95,12 @@ def read_run_file(path: Path) -> PerfRun:
             for number, process in enumerate(row.processes):
                 for series in process.series:
                     check_quads(series, f"row {row.key.case}, process {number + 1}: quads")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UnreadableError(
             f"{path} is not what probe perf writes: {error}",
             "it was damaged or edited: take a copy of it from elsewhere, or measure again with probe perf",
         ) from error
-    return run
+    return replace(run, name=path.stem)
 
 
 def entry_of(path: Path, run: PerfRun) -> ResultEntry:
@@ -124,31 +124,33 @@ def entry_of(path: Path, run: PerfRun) -> ResultEntry:
     )
 
 
-def entries(folder: Path) -> tuple[ResultEntry, ...]:
-    """Return all results of a folder, the newest first; one that cannot be read says why."""
+def entries(folder: Path, *, indexed: bool = True) -> tuple[ResultEntry, ...]:
+    """Return all results of a folder, the newest first; one that cannot be read says why.
+
+    With `indexed=False` each file is read: for a list by which files are removed.
+    """
     paths = sorted(folder.glob("*.json"), key=lambda path: path.name, reverse=True)
     if not paths:
         return ()
-    known = _indexed(folder)
-    rows, changed = [], dict[str, tuple[str, str]]()
+    known = _indexed(folder) if indexed else {}
+    rows, stamped = [], dict[str, tuple[str, ResultEntry]]()
     for path in paths:
         try:
             facts = path.stat()
         except FileNotFoundError:  # it was removed since
             continue
         stamp = f"{facts.st_mtime_ns}-{facts.st_size}"
-        stamp_then, text = known.get(path.name, ("", ""))
-        entry = _entry_from(text) if stamp_then == stamp else None
-        if entry is None:
+        stamp_then, entry = known.get(path.name, ("", None))
+        if entry is None or stamp_then != stamp:
             try:
                 entry = entry_of(path, read_run_file(path))
             except UnreadableError as error:
-                entry = ResultEntry(path.stem, path, size=facts.st_size, problem=error.message)
-            changed[path.name] = (stamp, json.dumps(to_json(entry)))
-        rows.append(entry)
-    gone = known.keys() - {path.name for path in paths}
-    if changed or gone:
-        _put(folder, changed, gone)
+                entry = ResultEntry(path.stem, path, problem=error.message)
+        entry = replace(entry, name=path.stem, path=Path(path.name), size=facts.st_size)
+        stamped[path.name] = stamp, entry
+        rows.append(replace(entry, path=path))
+    if stamped != known:
+        _write_index(folder, stamped)
     return tuple(rows)
 
 
@@ -193,35 +195,23 @@ def remove(rows: Iterable[ResultEntry]) -> None:
             raise ProbeError(f"cannot remove {entry.path}: {error.strerror or error}") from error
 
 
-def _entry_from(text: str) -> ResultEntry | None:
+@dataclass(frozen=True, slots=True)
+class _Index:
+    version: int
+    entries: tuple[tuple[str, tuple[str, ResultEntry]], ...]
+
+
+def _indexed(folder: Path) -> dict[str, tuple[str, ResultEntry]]:
+    """Return what the index has of each file, with the stamp; nothing where none can be used."""
     try:
-        return from_json(ResultEntry, json.loads(text))
-    except ValueError:
-        return None
-
-
-def _indexed(folder: Path) -> dict[str, tuple[str, str]]:
-    """Return what the index has of each file; nothing where there is no index that can be used."""
-    path = folder / _INDEX
-    if not path.is_file():
+        index = from_json(_Index, json_of(read_text(folder / _INDEX, largest=LARGEST_JSON)))
+    except (ProbeError, ValueError):  # none, damaged, or of another version: it is made again
         return {}
-    try:
-        with closing(sqlite3.connect(path)) as index:
-            if index.execute("PRAGMA user_version").fetchone()[0] != _INDEX_VERSION:
-                raise sqlite3.DatabaseError
-            rows: list[tuple[Any, ...]] = index.execute("SELECT file, stamp, entry FROM results").fetchall()
-            return {str(file): (str(stamp), str(entry)) for file, stamp, entry in rows}
-    except sqlite3.DatabaseError:  # damaged, or of another version: it is made again
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-        return {}
+    return dict(index.entries) if index.version == _INDEX_VERSION else {}
 
 
-def _put(folder: Path, changed: dict[str, tuple[str, str]], gone: Iterable[str]) -> None:
-    """Bring the index up to date; a folder that cannot be written to has none."""
-    with suppress(sqlite3.Error), closing(sqlite3.connect(folder / _INDEX)) as index, index:
-        index.execute(f"PRAGMA user_version = {_INDEX_VERSION}")
-        index.execute("CREATE TABLE IF NOT EXISTS results (file TEXT PRIMARY KEY, stamp TEXT, entry TEXT)")
-        rows = [(file, stamp, entry) for file, (stamp, entry) in changed.items()]
-        index.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", rows)
-        index.executemany("DELETE FROM results WHERE file = ?", [(file,) for file in gone])
+def _write_index(folder: Path, entries: dict[str, tuple[str, ResultEntry]]) -> None:
+    """Write the index anew; a folder that cannot be written to has none."""
+    with suppress(ProbeError):
+        index = _Index(_INDEX_VERSION, tuple(entries.items()))
+        write_whole(folder / _INDEX, json.dumps(to_json(index)) + "\n")

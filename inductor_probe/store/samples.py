@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 from inductor_probe import __version__
 from inductor_probe.errors import NotFoundError, UnreadableError
-from inductor_probe.files import LARGEST_JSON, read_text
+from inductor_probe.files import LARGEST_JSON, json_of, read_text
 from inductor_probe.model.codec import Between, from_json, to_json
 from inductor_probe.model.remark import Subject, reported
 from inductor_probe.model.timing import KernelWork, OverheadSamples, Process, Roofline, Samples, Series
@@ -75,7 +75,7 @@ def read_samples(path: Path) -> Samples:
         raise NotFoundError(f"{path} does not exist", hint)
     text = read_text(path, largest=LARGEST_JSON)
     try:
-        data = json.loads(text)
+        data = json_of(text)
         schema = data.get("schema") if isinstance(data, dict) else None
         if isinstance(schema, int) and schema > SCHEMA:
             raise UnreadableError(
@@ -95,7 +95,7 @@ def read_samples(path: Path) -> Samples:
             machine.machine if machine else None,
             machine.works if machine else (),
         )
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UnreadableError(
             f"{path} is not what probe bench-kernel writes: {error}",
             "run probe bench-kernel again; a bench file's own --json is of one process, and no verdict",

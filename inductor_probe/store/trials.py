@@ -15,9 +15,9 @@ from typing import Any
 
 from inductor_probe import __version__
 from inductor_probe.errors import UnreadableError
-from inductor_probe.files import LARGEST_JSON, read_text, write_whole
+from inductor_probe.files import LARGEST_JSON, json_of, read_text, write_whole
 from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings, Comparison, Verdict
-from inductor_probe.model.codec import ShapeError, from_json, to_json
+from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Rank, Trial, TrialReason, TrialsIndex
 
 
@@ -41,8 +41,8 @@ def read_trials(run: Path, settings: BenchSettings) -> tuple[Trial, ...]:
     if not path.exists():
         return ()
     try:
-        index = _index(json.loads(read_text(path, largest=LARGEST_JSON)))
-    except (ShapeError, ValueError) as error:
+        index = _index(json_of(read_text(path, largest=LARGEST_JSON)))
+    except ValueError as error:
         raise UnreadableError(
             f"{path} cannot be read: {error}", "move it away, and each candidate is tried again"
         ) from error

@@ -376,7 +376,7 @@ def test_a_run_whose_script_is_gone_is_refused(here: Path) -> None:
     assert run.manifest is not None
     run.debug_dir = replace(run.debug_dir, manifest=replace(run.manifest, script="gone.py"))
     with pytest.raises(ip.NotFoundError, match=r"was made from gone\.py, and there is no such script"):
-        recipe_of(run)
+        recipe_of(run, trust=True)
 
 
 @pytest.mark.compiles

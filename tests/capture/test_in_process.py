@@ -47,6 +47,11 @@ def test_nothing_of_the_process_stays_changed(facts: dict[str, Any]) -> None:
     assert facts["still compiled"]
 
 
+def test_a_recording_leaves_no_file_open(facts: dict[str, Any]) -> None:
+    """Each left a descriptor, so that a thousand were too many."""
+    assert facts.get("left open", 0) == 0
+
+
 def test_a_block_has_what_compiled_in_it_backward_too(facts: dict[str, Any]) -> None:
     assert facts["step"] == ["forward", "backward"]
     assert facts["module"] == 1

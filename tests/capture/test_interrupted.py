@@ -291,6 +291,96 @@ def test_script_that_a_signal_ends_is_said_to_be(
     assert ("dmesg" in ran.err) == (number == signal.SIGKILL)
 
 
+def test_a_script_that_dies_while_it_compiles_leaves_its_graphs_and_no_compiler(dump: Start) -> None:
+    """The compiler that it had started goes, and so does what is in the folder for temporary files."""
+    compiler = "import signal, subprocess; subprocess.Popen(['sleep', '600'], stdout=-3, stderr=-3)\n"
+    one = dump(f"{COMPILES}{compiler}os.kill(os.getpid(), signal.SIGSEGV)\n")
+    ran = one.end()
+    one.wait_for_the_end_of_all()
+    assert ran.status == 2
+    assert "error: script.py was killed by SIGSEGV; what it had dumped is shown above" in ran.err
+    assert [(graph.name, graph.finished) for graph in one.manifest.graphs] == [
+        (GRAPH, True),
+        ("model__1_inference_1.1", False),
+    ]
+
+
+WAITING_COMPILER = """#!/bin/sh
+case "$*" in *header.hpp*) touch "$(dirname "$0")/ready"; sleep 600;; esac
+exec g++ "$@"
+"""
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
+def test_nothing_of_a_compile_is_left_when_probe_dump_is_killed(dump: Start, number: signal.Signals) -> None:
+    """Headers that torch had g++ preprocess were. Here g++ waits as soon as it is to do so."""
+    one = dump(
+        "import pathlib, torch\n"
+        "compiler = pathlib.Path('g++').absolute()\n"
+        f"compiler.write_text({WAITING_COMPILER!r})\n"
+        "compiler.chmod(0o755)\n"
+        "torch._inductor.config.cpp.cxx = (str(compiler),)\n"
+        "torch.compile(lambda x: x.flip(-1) + 1)(torch.zeros(8, 8))\n",
+        "dump", "script.py", "--set", "inductor.compile_threads=1",
+    )  # fmt: skip
+    one.wait_for("ready")
+    one.process.send_signal(number)
+    one.end()
+    one.wait_for_the_end_of_all()
+    assert one.manifest.outcome == "interrupted"
+
+
+def test_an_interrupt_ends_a_dump_that_a_shell_put_into_the_background(dump: Start) -> None:
+    """Shells start such commands with SIGINT ignored: `kill -INT` did nothing."""
+    one = dump(READY, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    one.wait_for("ready")
+    one.process.send_signal(signal.SIGINT)
+    ran = one.end()
+    one.wait_for_the_end_of_all()
+    assert ran.status == 130
+    assert "script.py was interrupted by SIGINT" in ran.err
+
+
+ON_A_SMALL_DISK = """\
+mkdir small && mount -t tmpfs -o size=64k tmpfs small || exit 77
+cp script.py script_there.py; "$@"; echo "status $?"; find small -type f -o -type d -name 'run_*'
+"""
+
+
+def test_a_full_disk_leaves_no_part_of_a_log_and_no_run_without_a_manifest(tmp_path: Path) -> None:
+    """On a real file system, in a mount namespace of its own, that ends with the command."""
+    fill = "import os, pathlib\n(staging,) = pathlib.Path(os.environ['TMPDIR']).glob('*/staging')\n"
+    fill += "(staging / 'probe_logs' / 'graph_breaks.log').write_text('x' * 200_000)\n"
+    fill += "pathlib.Path('small/fill').write_text('x' * 40_000)\n"
+    (tmp_path / "script.py").write_text(fill)
+    (tmp_path / "tmp").mkdir()
+    command = [
+        "unshare",
+        "--mount",
+        *(["--map-root-user"] if os.getuid() else []),
+        "sh",
+        "-c",
+        ON_A_SMALL_DISK,
+    ]
+    probe = ["sh", sys.executable, "-m", "inductor_probe", "dump", "script.py", "--out", "small"]
+    try:
+        ran = subprocess.run(
+            [*command, *probe], cwd=tmp_path, capture_output=True, text=True, check=False,
+            env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+        )  # fmt: skip
+    except FileNotFoundError:
+        pytest.skip("no unshare (util-linux), which mounts a small disk")
+    if ran.returncode in (1, 77) and not ran.stdout:
+        pytest.skip(f"this system mounts no small disk: {ran.stderr}")
+    assert "status 2" in ran.stdout
+    assert "No space left on device" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ".tmp" not in ran.stdout
+    runs = [line for line in ran.stdout.splitlines() if "/run_" in line]
+    assert not runs or any(line.endswith("probe.json") for line in runs)
+
+
 def test_processes_left_on_purpose_go_on_when_the_script_ends_by_itself(dump: Start) -> None:
     sleep = "import subprocess; subprocess.Popen(['sleep', '600'], stdout=-3, stderr=-3)\n"
     one = dump(sleep)

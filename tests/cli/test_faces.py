@@ -176,6 +176,18 @@ def test_a_full_disk_behind_a_pipe_is_a_sentence(tmp_path: Path, options: list[s
     ]
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_traceback(tmp_path: Path, closed: str) -> None:
+    command = f"{sys.executable} -m inductor_probe check {FLIP} {closed}"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ran.returncode in (0, 1)
+    assert "Traceback" not in ran.stdout + ran.stderr
+    missing = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m inductor_probe show nothing {closed}"], cwd=tmp_path, check=False
+    )
+    assert missing.returncode == 2
+
+
 def test_completion_is_there() -> None:
     script = Path(sys.executable).parent / "probe"
     environment = {"_PROBE_COMPLETE": "bash_source", "PATH": "/usr/bin:/bin"}

@@ -124,6 +124,23 @@ def test_a_file_that_describes_no_gpu_is_refused_with_its_line(
     assert hint is None or hint in (error.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f"{'a.' * 50_000}a = 1\n", "bytes, more than the limit of 65,536"),
+        (f"name = 'x'\n{'a.' * 30_000}a = 1\n", "mine.toml:2: more than 100 dots"),
+        (f"a = {'[' * 30_000}", "nested too deeply"),
+        (f"a = {'9' * 5_000}", "4300 digits"),
+    ],
+)
+def test_a_hostile_file_is_refused_before_its_memory_is_taken(tmp_path: Path, text: str, says: str) -> None:
+    """100 kB with one dotted key took 9.8 GB; lists in lists, and a long number, were internal errors."""
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(UnreadableError, match=says):
+        find_gpu_target(str(path))
+
+
 def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         find_gpu_target(str(tmp_path / "none.toml"))

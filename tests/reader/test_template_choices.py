@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import inductor_probe as ip
 from inductor_probe.errors import UnreadableError
+from inductor_probe.files import cell, text_of_cell
 from inductor_probe.model.autotuning import CHOICES_NAME, TemplateChoice, Tuning
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.reader.logs.run_logs import read_logs
@@ -160,6 +161,16 @@ TUNINGS = st.lists(
 @given(TUNINGS)
 def test_the_table_is_read_back_without_a_loss(tunings: tuple[Tuning, ...]) -> None:
     assert tunings_from_csv(tunings_to_csv(tunings)) == tunings
+
+
+def test_no_cell_of_a_table_is_a_formula() -> None:
+    """A spreadsheet computes what begins so, whoever wrote it."""
+    names = ("=cmd()", "+1+cmd()", "-x", "@x", "\t=x", "'=x", "'x", "-1.5", "+2e-3")
+    assert [cell(name) for name in names] == [
+        "'=cmd()", "'+1+cmd()", "'-x", "'@x", "'\t=x", "''=x", "'x", "-1.5", "+2e-3",
+    ]  # fmt: skip
+    assert [text_of_cell(str(cell(name))) for name in names] == list(names)
+    assert cell(-1.5) == -1.5
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
+from inductor_probe.cli import run as probe
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from inductor_probe.model.perf import (
     CaseKey,
@@ -23,6 +23,7 @@ from inductor_probe.model.perf import (
 )
 from inductor_probe.model.timing import Quad, Series
 from inductor_probe.store.results import (
+    FOLDER,
     SCHEMA,
     entries,
     find_results,
@@ -108,15 +109,65 @@ def test_the_index_is_made_again_from_the_files(tmp_path: Path) -> None:
     assert [entry.name for entry in first] == ["20261123-2-b", "20261123-1-a"]
     assert (first[0].rows, first[0].planned, first[0].finished) == (1, 2, False)
     assert first[0].columns == ("eager", "compiled")
-    index = tmp_path / "index.sqlite"
+    index = tmp_path / "index.cache"
     for damage in (
         index.unlink,
-        lambda: index.write_bytes(b"no database"),
-        lambda: sqlite3.connect(index).execute("PRAGMA user_version = 9"),
+        lambda: index.write_bytes(b"no index"),
+        lambda: index.write_text("[" * 100_000),
+        lambda: index.write_text(index.read_text().replace('"version": 2', '"version": 9')),
     ):
         damage()
         assert entries(tmp_path) == first
     assert index.is_file()
+
+
+def test_results_of_another_project_are_removed_there_and_not_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`probe results --prune` took the path that the index had: of a file below the folder it stood in."""
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for project in (mine, theirs):
+        monkeypatch.chdir(project.mkdir() or project)
+        write_run(FOLDER.mkdir(parents=True) or FOLDER, a_run("20261123-1-a"))
+        entries(FOLDER)
+    monkeypatch.chdir(mine)
+    assert probe(["results", "--prune", "--unfinished", "--results", str(theirs / FOLDER)]) == 0
+    assert not list((theirs / FOLDER).glob("*.json"))
+    assert [path.name for path in (mine / FOLDER).glob("*.json")] == ["20261123-1-a.json"]
+
+
+def test_a_forged_index_removes_nothing(tmp_path: Path) -> None:
+    """Neither another file, by its path, nor one that it calls unfinished."""
+    other = tmp_path / "letter.txt"
+    other.write_text("mine")
+    write_run(tmp_path, replace(a_run("a"), finished=True))
+    entries(tmp_path)
+    index = tmp_path / "index.cache"
+    forged = index.read_text().replace('"path": "a.json"', f'"path": "{other}"').replace("true", "false")
+    assert str(other) in forged
+    index.write_text(forged)
+    assert [entry.path for entry in entries(tmp_path)] == [tmp_path / "a.json"]
+    index.write_text(forged)
+    assert probe(["results", "--prune", "--unfinished", "--results", str(tmp_path)]) == 0
+    assert other.exists()
+    assert (tmp_path / "a.json").exists()
+
+
+def test_the_name_of_a_run_is_that_of_its_file(tmp_path: Path) -> None:
+    """`perf --resume` wrote to the path that an unfinished result called its name."""
+    path = write_run(tmp_path, a_run("a"))
+    path.write_text(path.read_text().replace('"name": "a"', '"name": "../../x"'))
+    assert read_run_file(path).name == "a"
+
+
+@pytest.mark.parametrize("part", ["{}", "[]", '"ab"', "1.5"])
+def test_a_large_file_of_results_is_refused_before_its_memory_is_taken(tmp_path: Path, part: str) -> None:
+    """13 MB of it took 1.7 GB."""
+    path = write_run(tmp_path, a_run("a"))
+    many = ",".join([part] * (40_000_000 // len(part)))
+    path.write_text(path.read_text().replace('"rows": [', f'"rows": [{many},'))
+    with pytest.raises(UnreadableError, match="more than the limit of"):
+        read_run_file(path)
 
 
 def test_the_index_follows_the_files(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.runs import Blocker, BlockerCode, GraphSummary, RecordProblem, Trust
@@ -69,6 +69,34 @@ def refusal(trust: Trust) -> tuple[str, str]:
             why = f"nothing shows that {graph} was made on this machine"
             return why + (f": {_record_text(trust.problem)}" if trust.problem else _claim(trust)), hint
     return f"{graph} was made on this machine, but {why}: it may hold their code", hint
+
+
+def recipe_refusal(trust: Trust, would_run: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Return why a run is not made again from what its manifest says, with what would run, and what to do.
+
+    `would_run`: what is used of the manifest, each with what it is: `script`, `arguments`, `variables` ...
+    """
+    run, others = trust.graph, trust.others
+    match trust.reason:
+        case "other-writers" if others is not None and others.owner:
+            why = f"{run} was made on this machine, but {others.path} belongs to {others.owner}"
+        case "other-writers" if others is not None:
+            mode = f"(mode {others.mode or 0:04o})"
+            why = f"{run} was made on this machine, but other users may write to {others.path} {mode}"
+        case "moved":
+            why = f"{run} was made on this machine, in another folder"
+        case "changed":
+            why = f"{run} was made on this machine, and its probe.json no longer says how it was made"
+        case _:
+            why = f"nothing shows that {run} was made on this machine"
+            why += f": {_record_text(trust.problem)}" if trust.problem else _claim(trust)
+    width = max(len(what) for what, _ in would_run)
+    shown = "".join(f"\n{what:<{width}}  {text}" for what, text in would_run)
+    return (
+        f"{why}. It would be made again with{shown}",
+        "name the script in place of the run, with what you want of this; or read all of it, then add "
+        "--trust: it will be run as you",
+    )
 
 
 def _record_text(problem: RecordProblem) -> str:
