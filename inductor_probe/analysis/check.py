@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from inductor_probe.analysis.completeness.files import check_files
+from inductor_probe.analysis.completeness.ir import lacks_members
+from inductor_probe.analysis.completeness.wrapper import inputs_left_out
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.run_remarks import added_code
@@ -83,8 +85,22 @@ def _check_tunings(tunings: TuningsRead) -> tuple[FileCheck, ...]:
 
 
 def _remarks(graph: CompiledGraph, linked: Links) -> Iterator[Remark]:
-    """Torch writes the IR files once for each subgraph, into the same place: the last one remains."""
+    """Yield what torch itself left out.
+
+    - `members-left-out`: nodes (fused ones of which no member is printed).
+    - `input-left-out`: names.
+    - `kernels-without-ir`: kernels. Torch writes the IR files once for each subgraph, into the same place:
+      the last one remains.
+    """
     yield from added_code(graph)
+    subject = Subject("graph", graph.name)
+    without_members = [top for top in graph.post if lacks_members(top)]
+    if without_members:
+        numbers = (("nodes", len(without_members)),)
+        evidence = tuple(top.span for top in without_members if top.span)
+        yield Remark("members-left-out", "analysis", subject, numbers, evidence=evidence, knowledge="read")
+    if graph.fx and graph.code and graph.code.entry and (names := inputs_left_out(graph.fx, graph.code)):
+        yield Remark("input-left-out", "analysis", subject, (("names", names),), knowledge="read")
     if graph.code is None or not graph.code.functions or graph.folder.in_package:
         return
     run = {link.kernel for link in linked.nodes.values()}
@@ -95,7 +111,7 @@ def _remarks(graph: CompiledGraph, linked: Links) -> Iterator[Remark]:
         yield Remark(
             "kernels-without-ir",
             "analysis",
-            Subject("graph", graph.name),
+            subject,
             (("kernels", len(set(without))),),
             evidence=tuple(launch.span for launch in graph.code.launches if launch.kernel in without),
             knowledge="read",

@@ -78,7 +78,7 @@ RunCode: TypeAlias = Literal[
     "kernels-without-ir", "unfinished-compile", "cut-short", "recompile-limit", "graph-break", "script-ended",
     "graphs-in-cache", "empty-graphs", "no-dump", "ended-before-compile", "other-backend", "ran-eagerly",
     "nothing-compiled", "none-followed-compiled", "compiled-before", "no-frame", "simulated-gpu",
-    "added-code",
+    "added-code", "members-left-out", "input-left-out",
 ]  # fmt: skip
 """Made by `analysis/run_remarks.py`, `analysis/check.py` and `discovery/run_facts.py`."""
 

@@ -185,6 +185,8 @@ _SETTING = re.compile(r"\n(?P<name>torch\.\w[\w.]*\._?config\.[\w.]+) = (?P<valu
 _VARIABLE = re.compile(r"\nos\.environ\['(?P<name>\w+)'\] = '(?P<value>.*)'")
 _SYMBOL = re.compile(r"\n(?P<name>[su]\d+) = (?P<value>\d{1,18})(?=\n)")  # `s77 = 3`, from `hint_lines`
 _END = "run_repro("
+PROGRAM_NOT_WRITTEN = "Repro is not generated due to "
+"""Begins what `save_graph_repro` writes in the place of the program, for a graph with a `BackwardState`."""
 
 
 def parse_runnable(text: str, path: Path) -> Runnable:
@@ -192,7 +194,7 @@ def parse_runnable(text: str, path: Path) -> Runnable:
     text = f"\n{text}"
     version = _VERSION.search(text)
     problems: tuple[Problem, ...] = ()
-    if _END not in text:
+    if _END not in text and not text.startswith(f"\n{PROGRAM_NOT_WRITTEN}"):
         last = text.count("\n")
         problems = (Problem("cut off: the part that runs the graph is missing", Span(path, last, last)),)
     return Runnable(

@@ -69,14 +69,16 @@ class _Token(NamedTuple):
 class _Bracket(NamedTuple):
     """An open bracket, or the `<` of a template.
 
-    `block`: statements are in it; `loop`: it is that of a `for`, in which `;` may be; `outside`: the names
-    declared in the brackets around it, which a lambda among the arguments of a call must not remove.
+    `block`: statements are in it; `loop`: it is that of a `for`, in which `;` may be; `names_type`: it is
+    that of a `decltype`; `outside`: the names declared in the brackets around it, which a lambda among the
+    arguments of a call must not remove.
     """
 
     text: str
     line: int
     block: bool = False
     loop: bool = False
+    names_type: bool = False
     outside: frozenset[str] = frozenset()
 
 
@@ -257,7 +259,8 @@ class _Reader:
     def opening(self, token: _Token, before: str, last: str) -> str:
         text = token.text
         if text != "{":
-            self.brackets.append(_Bracket(text, token.line, loop=last == "for"))
+            bracket = _Bracket(text, token.line, loop=last == "for", names_type=last == "decltype")
+            self.brackets.append(bracket)
             return "open"
         block = self.head or before in _BEFORE_BLOCK or last in ("const", "mutable", "noexcept", '"C"')
         self.brackets.append(_Bracket("{", token.line, block, outside=frozenset(self.pending)))
@@ -277,6 +280,8 @@ class _Reader:
             self.defect(f"{text} closes {bracket.text if bracket else 'nothing'}", token)
             self.broken = True
             return text
+        if bracket.names_type:  # `constexpr decltype(tmp0) max_shift = 16;`
+            return "type"
         if not bracket.block:
             return "value" if text == "}" else text
         if before not in (";", "{", "}", ":"):

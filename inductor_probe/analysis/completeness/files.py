@@ -93,6 +93,9 @@ def _checks(graph: CompiledGraph, texts: Mapping[str, str]) -> dict[str, Callabl
         name.startswith("p") for leaf in index.nodes.leaves if leaf.body for name, _ in leaf.body.var_ranges
     )
 
+    settings = dict(graph.runnable.settings) if graph.runnable else {}
+    harness = settings.get("torch._inductor.config.benchmark_harness") != "False"
+
     def check_ir(name: str) -> Iterable[Defect]:
         tops = graph.pre if name.startswith("ir_pre") else graph.post
         nodes = NodeIndex([top for top in tops if top.span and top.span.path.name == name])
@@ -103,7 +106,7 @@ def _checks(graph: CompiledGraph, texts: Mapping[str, str]) -> dict[str, Callabl
         _FX: lambda: fx_defects(texts[_FX], frees_unused=frees_unused),
         _FX_BEFORE: lambda: fx_defects(texts[_FX_BEFORE], frees_unused=frees_unused),
         **{
-            name: partial(wrapper.wrapper_defects, code, texts[name], folder / name)
+            name: partial(wrapper.wrapper_defects, code, texts[name], folder / name, harness=harness)
             for name in (_CODE, _CPP_CODE)
             if code and name in texts
         },

@@ -14,13 +14,14 @@ import ast
 import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from inductor_probe.analysis.completeness import Defect, words
 from inductor_probe.analysis.completeness.python_names import expression_names, undefined_names
 from inductor_probe.backends.brackets import split_arguments
-from inductor_probe.reader.fx import TREE_INPUTS, tree_names
+from inductor_probe.reader.fx import PROGRAM_NOT_WRITTEN, TREE_INPUTS, tree_names
 from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.values import shorten
 
@@ -66,8 +67,13 @@ VERSION_COMMENTS = ("# torch version: ", "# torch cuda version: ", "# torch git 
 _SETTING = re.compile(r"(?P<name>torch\.\S+) = ")
 _STORAGE = re.compile(r"    (?P<name>buf\d+) = reader\.storage\(.*\)")
 _ARGUMENT = re.compile(r"    reader\.(?!storage\b)\w+\((?P<arguments>.*)\)  # (?P<name>\w+).*")
-# `nan` is printed by torch.fx, and not imported here by torch 2.13.
-_PRINTED = frozenset(("nan",))
+# What no program can be given: `reader.unsupported('arg0_1')  # unsupported type for dumping: ...`, and as a
+# comment before torch 2.12.
+_UNSUPPORTED = re.compile(
+    r"    (?:# (?P<older>\w+) was|reader\.unsupported\('(?P<name>\w+)'\)  #) unsupported type for dumping: .*"
+)
+# Torch.fx prints these, and the program does not import them.
+_PRINTED = _GLOBALS - words("torch device inf")
 _OF_TREES = frozenset(("fx_pytree", "pytree"))
 # `self.seq = Module(` and what it holds, a line each, up to `)`: the text of a module, which is no Python.
 _MODULE_TEXT = re.compile(
@@ -104,6 +110,7 @@ class FxModule:
     """Of a program of torch.export: the line that unpacks its inputs."""
 
 
+@lru_cache(maxsize=2)
 def fx_modules(text: str) -> list[FxModule]:
     """Return the modules of an FX file in order; a line that belongs to none begins one without a name."""
     modules: list[FxModule] = []
@@ -224,6 +231,8 @@ def runnable_defects(text: str, path: Path, readable: str | None) -> Iterator[De
         path: of the file.
         readable: the text of `fx_graph_readable.py`, where that prints the same graph.
     """
+    if text.startswith(PROGRAM_NOT_WRITTEN):
+        return
     lines = text.split("\n")
     present = set(lines)
     for line in (*_LINES, *(_SOURCE_LINES if _SOURCE_LINES[0] in present else ())):
@@ -240,19 +249,29 @@ def runnable_defects(text: str, path: Path, readable: str | None) -> Iterator[De
     if parsed.problems:
         yield from ((problem.span, problem.message) for problem in parsed.problems)
         return
-    yield from undefined_names(parsed.tree, known=_PRINTED | _OF_TREES, ignored={"load_args"})
     yield from _settings(lines)
     classes = (node for node in parsed.tree.body if isinstance(node, ast.ClassDef) and node.name == "Repro")
     methods = (node for repro in classes for node in repro.body if isinstance(node, ast.FunctionDef))
     forward = next((node for node in methods if node.name == "forward"), None)
+    ignored = {"load_args"}
+    if (
+        forward is not None
+        and readable is not None
+        and (modules := fx_modules(readable))
+        and modules[0].returned
+    ):
+        differences = list(_same_graph(lines, forward, modules[0], modules[0].returned[1]))
+        yield from differences
+        if not differences:  # its names are those of the other file, which are looked up there
+            ignored.add("forward")
+    known, ascii_lines = _PRINTED | _OF_TREES, python.split("\n") if python.isascii() else ()
+    yield from undefined_names(parsed.tree, known=known, ignored=ignored, lines=ascii_lines)
     if forward is None:
         yield len(lines), "class Repro has no def forward"
         return
     params = [argument.arg for argument in forward.args.args[1:]]
     tree = next((match for line in lines if (match := TREE_INPUTS.fullmatch(line))), None)
     yield from _arguments(lines, [*tree_names(tree["names"])] if tree else params)
-    if readable is not None and (modules := fx_modules(readable)) and modules[0].returned:
-        yield from _same_graph(lines, forward, modules[0], modules[0].returned[1])
 
 
 def _settings(lines: list[str]) -> Iterator[Defect]:
@@ -270,14 +289,20 @@ def _arguments(lines: list[str], params: list[str]) -> Iterator[Defect]:
     names: list[str] = []
     storages: dict[str, int] = {}
     used: set[str] = set()
+    in_argument = False  # what is in an unsupported list stands between quotes
     end = len(lines)
     for number, line in enumerate(lines, 1):
         if match := _STORAGE.fullmatch(line):
             if match["name"] != f"buf{len(storages)}":
                 yield number, f"expected buf{len(storages)}, not {match['name']}"
             storages[match["name"]] = number
+        elif line == '    """':
+            in_argument = not in_argument
+        elif not in_argument and (match := _UNSUPPORTED.fullmatch(line)):
+            names.append(match["name"] or match["older"])
         elif match := _ARGUMENT.fullmatch(line):
-            names.append(match["name"])
+            if not in_argument:
+                names.append(match["name"])
             first = match["arguments"].partition(",")[0]
             used.add(first)
             if re.fullmatch(r"buf\d+", first) and first not in storages:
