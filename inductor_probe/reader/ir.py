@@ -55,6 +55,10 @@ _DEFINITION = re.compile(r"def (?P<name>\w+)\((?P<params>[\w, ]*)\):")
 _RETURN = re.compile(r"return(?: (?P<value>.+))?")
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*) = (?P<value>.+)")
 
+_known_bodies: dict[tuple[str, ...], LoopBody] = {}
+_LONG_BODY = 200
+_MOST_BODIES = 1_024
+
 Arguments: TypeAlias = tuple[tuple[Value, ...], tuple[tuple[str, Value], ...]]
 
 
@@ -209,8 +213,14 @@ class _NodeReader:
         """Read the lines of a `class op0_loop_body:`, the first of which is line `first` of the file.
 
         Bodies are most of what an IR file holds, and the same lines occur over and over in them, so an
-        operation is read once and remembered, and so is what stands between the brackets of a call.
+        operation is read once and remembered, and so is what stands between the brackets of a call, and a
+        body that is not long: it may be the same before fusion and after.
         """
+        span = Span(self.path, first, first + len(lines) - 1)
+        key = tuple(lines[1:]) if len(lines) <= _LONG_BODY else ()
+        if known := _known_bodies.get(key):
+            return replace(known, span=span)
+        before = len(self.problems)
         ranges: tuple[tuple[str, Dim], ...] = ()
         indexes: list[tuple[str, str]] = []
         functions: list[tuple[re.Match[str], list[Op]]] = []
@@ -238,7 +248,12 @@ class _NodeReader:
             Block(definition["name"], tuple(definition["params"].split(", ")), tuple(ops), result)
             for (definition, ops), result in zip(functions, results, strict=True)
         )
-        return LoopBody(ranges, tuple(indexes), body, Span(self.path, first, first + len(lines) - 1))
+        read = LoopBody(ranges, tuple(indexes), body, span)
+        if key and len(self.problems) == before:
+            if len(_known_bodies) >= _MOST_BODIES:
+                _known_bodies.clear()
+            _known_bodies[key] = read
+        return read
 
     def _span(self, statement: blocks.Statement) -> Span:
         return Span(self.path, statement.first, statement.last)

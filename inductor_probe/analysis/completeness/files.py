@@ -10,7 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from inductor_probe.analysis.completeness import Defect, ir, wrapper
+from inductor_probe.analysis.completeness import Defect, SoundTexts, ir, wrapper
 from inductor_probe.analysis.completeness.fx import (
     VERSION_COMMENTS,
     fx_defects,
@@ -32,6 +32,8 @@ _IR = re.compile(r"ir_(?:pre|post)_fusion\.")
 """`ir_post_fusion.txt`, and `ir_post_fusion.true_graph_0.txt` of a subgraph."""
 _LANGUAGES = {"cpp": ("C++", "//"), "triton": ("Triton", "#")}
 
+_ir_files = SoundTexts()
+"""A graph with nothing to fuse has the same text before and after."""
 _MOST = 100
 """Problems that are reported of a file: one missing line causes fewer."""
 
@@ -99,7 +101,13 @@ def _checks(graph: CompiledGraph, texts: Mapping[str, str]) -> dict[str, Callabl
     def check_ir(name: str) -> Iterable[Defect]:
         tops = graph.pre if name.startswith("ir_pre") else graph.post
         nodes = NodeIndex([top for top in tops if top.span and top.span.path.name == name])
-        return chain(ir.field_defects(texts[name]), ir.graph_defects(nodes, texts[name], folder / name))
+        text = texts[name]
+
+        def check() -> Iterable[Defect]:
+            return chain(ir.field_defects(text), ir.graph_defects(nodes, text, folder / name))
+
+        alone = not any(map(ir.lacks_members, nodes.tops))
+        return _ir_files.defects(text, check) if alone else check()
 
     return {
         **{name: partial(check_ir, name) for name in texts if _IR.match(name)},
@@ -111,7 +119,7 @@ def _checks(graph: CompiledGraph, texts: Mapping[str, str]) -> dict[str, Callabl
             if code and name in texts
         },
         _RUNNABLE: lambda: runnable_defects(
-            texts[_RUNNABLE], folder / _RUNNABLE, texts.get(_FX_BEFORE) if names_operations else None
+            texts[_RUNNABLE], folder / _RUNNABLE, texts.get(_FX_BEFORE), prints_same=names_operations
         ),
     }
 
@@ -119,6 +127,11 @@ def _checks(graph: CompiledGraph, texts: Mapping[str, str]) -> dict[str, Callabl
 def _parts(graph: CompiledGraph, file: FileRead, text: str, intact: bool) -> Iterator[FileCheck]:
     """Sort the lines of a file, those of its kernels apart."""
     name = file.path.name
+    if not file.unread and _IR.match(name):  # most lines of a dump
+        printed = text.removesuffix("\n").split("\n")
+        empty = sum(1 for line in printed if not line or line.isspace())
+        yield FileCheck(name, 1, len(printed), read=len(printed) - empty, comments=empty)
+        return
     lines = dict(enumerate(text.removesuffix("\n").split("\n"), 1))
     if file.unread == file.lines:
         unread = set(lines)
@@ -146,7 +159,9 @@ def _parts(graph: CompiledGraph, file: FileRead, text: str, intact: bool) -> Ite
         added = {number: lines.pop(number) for number in _numbers(code.added) if number in lines}
         yield _counted(f"added to {name}", added, set(), unread, comment=comment, checked=False)
     kind = f"wrapper in {name}" if code else name
-    yield _counted(kind, lines, _read_lines(graph, name, lines), unread, comment=comment, checked=intact)
+    yield _counted(
+        kind, lines, _read_lines(graph, name, text, lines), unread, comment=comment, checked=intact
+    )
 
 
 def _counted(
@@ -171,12 +186,12 @@ def _numbers(spans: Iterable[Span]) -> set[int]:
     return {number for span in spans for number in range(span.first, span.last + 1)}
 
 
-def _read_lines(graph: CompiledGraph, name: str, lines: dict[int, str]) -> set[int]:
+def _read_lines(graph: CompiledGraph, name: str, text: str, lines: dict[int, str]) -> set[int]:
     """Return the numbers of the lines whose content is in a record."""
     if _IR.match(name):
-        return {number for number, line in lines.items() if line}
+        return {number for number, line in lines.items() if line and not line.isspace()}
     if name in (_FX, _FX_BEFORE):
-        modules = fx_modules("\n".join(lines.values()))
+        modules = fx_modules(text)
         nodes = {node.line for module in modules for node in module.nodes}
         returns = {module.returned[0] for module in modules if module.returned}
         starts = ("# File: ", "def forward(")

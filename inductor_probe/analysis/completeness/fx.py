@@ -223,13 +223,16 @@ def _undefined(names: Set[str]) -> list[str]:
     return [name for name in sorted(names - _GLOBALS) if not name.startswith("torch_")]
 
 
-def runnable_defects(text: str, path: Path, readable: str | None) -> Iterator[Defect]:
+def runnable_defects(
+    text: str, path: Path, readable: str | None, *, prints_same: bool = True
+) -> Iterator[Defect]:
     """Yield what the program lacks.
 
     Args:
         text: of the program.
         path: of the file.
-        readable: the text of `fx_graph_readable.py`, where that prints the same graph.
+        readable: the text of `fx_graph_readable.py`.
+        prints_same: whether that has the same graph (torch 2.5 and later), and no other of the same function.
     """
     if text.startswith(PROGRAM_NOT_WRITTEN):
         return
@@ -245,6 +248,12 @@ def runnable_defects(text: str, path: Path, readable: str | None) -> Iterator[De
     # Module()`), and nothing for no arguments.
     python = text.replace("(reader):\nload_args", "(reader): pass\nload_args")
     python = _MODULE_TEXT.sub(lambda match: f"{match[1]}_module = None" + "\n" * match[0].count("\n"), python)
+    module = next(iter(fx_modules(readable)), None) if readable else None
+    is_same = False
+    if module is not None and module.returned:
+        python_lines = python.split("\n")
+        is_same = _leave_out(python_lines, _statements(module, module.returned[1]))
+        python = "\n".join(python_lines)
     parsed = parse_readable_part(python, path)
     if parsed.problems:
         yield from ((problem.span, problem.message) for problem in parsed.problems)
@@ -253,19 +262,10 @@ def runnable_defects(text: str, path: Path, readable: str | None) -> Iterator[De
     classes = (node for node in parsed.tree.body if isinstance(node, ast.ClassDef) and node.name == "Repro")
     methods = (node for repro in classes for node in repro.body if isinstance(node, ast.FunctionDef))
     forward = next((node for node in methods if node.name == "forward"), None)
-    ignored = {"load_args"}
-    if (
-        forward is not None
-        and readable is not None
-        and (modules := fx_modules(readable))
-        and modules[0].returned
-    ):
-        differences = list(_same_graph(lines, forward, modules[0], modules[0].returned[1]))
-        yield from differences
-        if not differences:  # its names are those of the other file, which are looked up there
-            ignored.add("forward")
+    if forward is not None and module is not None and module.returned and prints_same and not is_same:
+        yield from _same_graph(lines, forward, _statements(module, module.returned[1]))
     known, ascii_lines = _PRINTED | _OF_TREES, python.split("\n") if python.isascii() else ()
-    yield from undefined_names(parsed.tree, known=known, ignored=ignored, lines=ascii_lines)
+    yield from undefined_names(parsed.tree, known=known, ignored={"load_args"}, lines=ascii_lines)
     if forward is None:
         yield len(lines), "class Repro has no def forward"
         return
@@ -318,18 +318,37 @@ def _arguments(lines: list[str], params: list[str]) -> Iterator[Defect]:
         yield end, f"load_args {detail} of forward"
 
 
-def _same_graph(
-    lines: list[str], forward: ast.FunctionDef, module: FxModule, returned: str
-) -> Iterator[Defect]:
-    """Compare the nodes line by line, without types and comments, up to the first difference."""
+def _statements(module: FxModule, returned: str) -> list[str]:
+    """Return the statements of a module as the program has them: without types and comments."""
+    tree = [module.tree[1]] if module.tree else []
+    return [*tree, *(node.statement for node in module.nodes), f"return {returned}"]
+
+
+def _leave_out(lines: list[str], expected: list[str]) -> bool:
+    """Empty the body of `forward` if it is `expected`, which is checked elsewhere; return whether it is."""
+    row = next((row for row, line in enumerate(lines) if line.startswith("    def forward(self")), len(lines))
+    rows: list[int] = []
+    for statement in expected:
+        row += 1
+        while row < len(lines) and (not lines[row] or lines[row].isspace() or lines[row].lstrip()[0] == "#"):
+            row += 1
+        if row >= len(lines) or lines[row].strip() != statement:
+            return False
+        rows.append(row)
+    for row in rows:
+        lines[row] = ""
+    lines[rows[0]] = "        pass"
+    return True
+
+
+def _same_graph(lines: list[str], forward: ast.FunctionDef, expected: list[str]) -> Iterator[Defect]:
+    """Compare the nodes line by line up to the first difference."""
     end = forward.end_lineno or forward.lineno
     printed = [
         (number, line)
         for number in range(forward.lineno + 1, end + 1)
         if (line := lines[number - 1].strip()) and not line.startswith("#")
     ]
-    tree = [module.tree[1]] if module.tree else []
-    expected = [*tree, *(node.statement for node in module.nodes), f"return {returned}"]
     for (number, line), readable in zip([*printed, (end, "nothing")], [*expected, "nothing"], strict=False):
         if line != readable:
             yield number, f"{shorten(line)}, but fx_graph_readable.py has {shorten(readable)}"

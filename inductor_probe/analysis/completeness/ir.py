@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import pairwise
 from pathlib import Path
 
-from inductor_probe.analysis.completeness import Defect
+from inductor_probe.analysis.completeness import Defect, SoundTexts
 from inductor_probe.analysis.completeness.python_names import expression_names
 from inductor_probe.analysis.graph import NodeIndex
 from inductor_probe.model.ir import (
@@ -303,20 +303,13 @@ def _body_defects(
     if span is None:
         return
     text = "\n".join(lines[span.first : span.last])
-    if text not in _sound_bodies:  # most are in both files, and in further graphs
-        defects = list(_text_defects(body, text, span))
-        yield from defects
-        if not defects and len(text) <= _LONGEST_BODY:
-            if len(_sound_bodies) >= _MOST_BODIES:
-                _sound_bodies.clear()
-            _sound_bodies.add(text)
+    yield from _bodies.defects(text, lambda: _text_defects(body, text, span))
     for message in _accesses(node, body, mutated):
         yield span, message
 
 
-_sound_bodies: set[str] = set()
-_MOST_BODIES = 4_096
-_LONGEST_BODY = 8_192
+_bodies = SoundTexts()
+"""Most are in both files, and in further graphs."""
 
 
 def _text_defects(body: LoopBody, text: str, span: Span) -> Iterator[Defect]:
@@ -386,17 +379,18 @@ def _block_names(body: LoopBody, block: Block, blocks: Set[str]) -> Iterator[Def
     known = set(block.params)
     indexes = {name for name, _ in body.indexes}
     for op in block.ops:
-        span = body.place(op)
-        for value in _flat(_values(op)):
-            if isinstance(value, Ref) and value.name not in known:
-                yield span, f"uses {value.name} before it is defined"
+        for value in _values(op):
+            refs = (value,) if type(value) is Ref else _flat(value) if type(value) is tuple else ()
+            for ref in refs:
+                if isinstance(ref, Ref) and ref.name not in known:
+                    yield body.place(op), f"uses {ref.name} before it is defined"
         if op.target == "self.get_index":
             if not op.args or op.args[0] not in indexes:
-                yield span, f"uses the index {op.args[0] if op.args else ''}, which is not defined"
+                yield body.place(op), f"uses the index {op.args[0] if op.args else ''}, which is not defined"
         elif op.target.startswith("self.masked_") and op.target.removeprefix("self.") not in blocks:
-            yield span, f"calls {op.target.removeprefix('self.')}, which is not defined"
+            yield body.place(op), f"calls {op.target.removeprefix('self.')}, which is not defined"
         if op.result in known:
-            yield span, f"defines {op.result} twice"
+            yield body.place(op), f"defines {op.result} twice"
         known.add(op.result)
     for value in _flat((block.result,)):
         if isinstance(value, Ref) and value.name not in known:
@@ -411,9 +405,11 @@ def _accesses(node: SchedulerNode, body: LoopBody, mutated: Set[str]) -> Iterato
     ops = [op for block in body.blocks for op in block.ops]
     stored = {str(op.args[0]) for op in ops if op.target in _STORES and op.args}
     loaded = {str(op.args[0]) for op in ops if op.target == "ops.load" and op.args}
-    named = {value for op in ops for value in _flat(_values(op)) if isinstance(value, str)}
     read = {dep.name for dep in node.reads if isinstance(dep, MemoryDep)}
     written = {dep.name for dep in node.writes if isinstance(dep, MemoryDep | StarDep)}
+    named = loaded
+    if not read <= loaded:  # `ops.bucketize` and others name what they read
+        named = {value for op in ops for value in _flat(_values(op)) if isinstance(value, str)}
     for names, message in (
         (written - stored, "writes {}, which its loop body does not store"),
         (stored - written, "stores {}, which its writes do not list"),
@@ -424,7 +420,7 @@ def _accesses(node: SchedulerNode, body: LoopBody, mutated: Set[str]) -> Iterato
 
 
 def _values(op: Op) -> tuple[Value, ...]:
-    return (*op.args, *(value for _, value in op.kwargs))
+    return (*op.args, *(value for _, value in op.kwargs)) if op.kwargs else op.args
 
 
 def _flat(values: Iterable[Value]) -> Iterator[Value]:

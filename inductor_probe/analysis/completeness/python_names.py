@@ -47,6 +47,18 @@ class _Scope:
             scope = scope.outer
         return name in _BUILTINS
 
+    def follow(self, uses: _Uses, in_branch: bool) -> Iterator[str]:
+        """Bind and unbind the names of a statement, and yield those used that are not bound."""
+        names = self.names
+        for name, context in uses:
+            if context is ast.Store:
+                names[name] = True
+                continue
+            if not (names.get(name) or (context is ast.Load and self.knows(name))):
+                yield name
+            if context is ast.Del:
+                names[name] = in_branch and names.get(name, False)
+
 
 def undefined_names(
     tree: ast.Module,
@@ -82,7 +94,7 @@ def undefined_names(
             yield line, f"{name} is used but not defined"
 
 
-def _walk(
+def _walk(  # noqa: PLR0912 - one arm a kind
     nodes: list[ast.AST], scope: _Scope, bodies: list[tuple[_Body, _Scope]], lines: Sequence[str]
 ) -> Iterator[tuple[int, str]]:
     """Follow nodes in order and yield the names that are not bound; put functions into `bodies`.
@@ -95,13 +107,7 @@ def _walk(
         node, scope, in_branch = stack.pop()
         parts: list[tuple[ast.AST | str, _Scope]] = []
         if isinstance(node, _SIMPLE) and (uses := _uses(node, lines)) is not None:
-            names = scope.names
-            for name, context in uses:
-                if context is not ast.Store and not names.get(name):
-                    if context is ast.Del or not scope.knows(name):
-                        yield node.lineno, name
-                if context is not ast.Load:
-                    names[name] = context is ast.Store or (in_branch and names.get(name, False))
+            yield from ((node.lineno, name) for name in scope.follow(uses, in_branch))
             continue
         match node:
             case str(name) | ast.Name(id=name, ctx=ast.Store()):

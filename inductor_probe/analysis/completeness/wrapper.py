@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from inductor_probe.analysis.completeness import Defect, words
+from inductor_probe.analysis.completeness import Defect, SoundTexts, words
 from inductor_probe.analysis.completeness.cpp_names import bracket_defects, cpp_defects
 from inductor_probe.analysis.completeness.python_names import undefined_names
 from inductor_probe.model.code import Kernel, OutputCode, TritonFacts
 from inductor_probe.model.fx import FxGraph
-from inductor_probe.reader.python_text import parse_readable_part
+from inductor_probe.reader.python_text import parse_once, parse_readable_part
 from inductor_probe.reader.values import shorten
 
 # Imports that nothing uses are not required: a release may omit them, and nothing depends on them.
@@ -32,6 +32,7 @@ _RUNNER_LINES = (
 )
 _MAIN = '__name__ == "__main__"'
 _HANDLE = re.compile(r"\s*(?:#|//) \[Provenance debug handles\] \S+:(?P<number>\d{1,9})")
+_kernels = SoundTexts()
 # Triton kernels that inductor generates: a launch passes an argument for each parameter but block sizes.
 _GENERATED = words("pointwise reduction persistent_reduction split_scan foreach cooperative_reduction")
 
@@ -52,7 +53,8 @@ def wrapper_defects(code: OutputCode, text: str, path: Path, *, harness: bool = 
         for kernel in code.kernels:
             yield from _kernel(kernel, lines, path)
         return
-    tree = parse_readable_part(text, path).tree
+    tree = parse_once(text, path).tree
+    parse_once.cache_clear()
     yield from undefined_names(tree, lines=lines if text.isascii() else ())
     yield from _parts(tree, lines, harness=harness)
     if code.inputs and not any(line.strip() == "args.clear()" for line in lines):
@@ -156,7 +158,8 @@ def _kernel(kernel: Kernel, lines: list[str], path: Path) -> Iterator[Defect]:
                 yield span.first, f"the types of {kernel.name} are not those of its parameters"
         elif "cpp_pybinding" in line:
             yield span.first, f"not understood: {shorten(line)}"
-        yield from cpp_defects(kernel.source, span.first)
+        source = kernel.source
+        yield from _kernels.defects(source, lambda: cpp_defects(source, span.first))
     elif kernel.backend == "triton":
         parsed = parse_readable_part(kernel.source, path)
         for problem in parsed.problems:
