@@ -45,6 +45,7 @@ _USED = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 _RETURN = re.compile(r"\s+return (?P<value>.*)")
 # What torch.export hands on: types of the inputs in a line, and the inputs unpacked from a tree of them
 # (torch/fx/graph.py, _PyTreeCodeGen.gen_fn_def): `arg0_1, = fx_pytree.tree_flatten_spec([], self._in_spec)`.
+TREE = "fx_pytree.tree_flatten_spec("
 TREE_TYPES = re.compile(r"\s+(?:\w+: ?(?:\"[^\"]*\"|[^;\"=]+); ?)+\s*")
 TREE_INPUTS = re.compile(r"\s+(?P<names>(?:\w+, ?)*\w*),? ?= fx_pytree\.tree_flatten_spec\(.*\)\s*")
 _TREE_OUTPUTS = re.compile(r"pytree\.tree_unflatten\((?P<value>.*), self\._out_spec\)")

@@ -228,7 +228,8 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
     (
         "input-left-out",
         {"names": ("arg1_1", "arg2_1")},
-        "torch left arg1_1, arg2_1 out of the wrapper: no node of the FX graph uses what is no tensor there",
+        "torch left arg1_1, arg2_1 out of the wrapper: inputs without a tensor that no node of the FX graph "
+        "uses",
     ),
     (
         "unfinished-compile",

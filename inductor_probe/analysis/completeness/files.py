@@ -22,7 +22,7 @@ from inductor_probe.model.check import FileCheck
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph, FileRead
 from inductor_probe.model.span import Problem, Span
-from inductor_probe.reader.fx import TREE_INPUTS, TREE_TYPES
+from inductor_probe.reader.fx import TREE, TREE_INPUTS, TREE_TYPES
 
 _PRE, _POST, _CODE = "ir_pre_fusion.txt", "ir_post_fusion.txt", "output_code.py"
 _CPP_CODE = "output_code.cpp"
@@ -195,7 +195,8 @@ def _read_lines(graph: CompiledGraph, name: str, text: str, lines: dict[int, str
         nodes = {node.line for module in modules for node in module.nodes}
         returns = {module.returned[0] for module in modules if module.returned}
         starts = ("# File: ", "def forward(")
-        trees = {n for n, line in lines.items() if TREE_TYPES.fullmatch(line) or TREE_INPUTS.fullmatch(line)}
+        with_tree = lines.items() if TREE in text else ()
+        trees = {n for n, line in with_tree if TREE_TYPES.fullmatch(line) or TREE_INPUTS.fullmatch(line)}
         return nodes | returns | trees | {n for n, line in lines.items() if line.lstrip().startswith(starts)}
     if name == _RUNNABLE:
         settings = (*VERSION_COMMENTS, "os.environ[", "torch._")

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from inductor_probe.analysis.completeness import Defect, words
 from inductor_probe.analysis.completeness.python_names import expression_names, undefined_names
 from inductor_probe.backends.brackets import split_arguments
-from inductor_probe.reader.fx import PROGRAM_NOT_WRITTEN, TREE_INPUTS, tree_names
+from inductor_probe.reader.fx import PROGRAM_NOT_WRITTEN, TREE, TREE_INPUTS, tree_names
 from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.values import shorten
 
@@ -118,8 +118,10 @@ def fx_modules(text: str) -> list[FxModule]:
         if match := _CLASS.fullmatch(line):
             modules.append(FxModule(match["name"], number))
             continue
-        forward, node, returned = _FORWARD.fullmatch(line), _NODE.fullmatch(line), _RETURN.fullmatch(line)
-        tree = TREE_INPUTS.fullmatch(line)
+        node, forward, returned = _NODE.fullmatch(line), None, None
+        if node is None:
+            forward, returned = _FORWARD.fullmatch(line), _RETURN.fullmatch(line)
+        tree = TREE_INPUTS.fullmatch(line) if TREE in line else None
         if not (forward or node or returned or tree) or line.lstrip().startswith("#"):
             continue
         if not modules:
@@ -270,7 +272,7 @@ def runnable_defects(
         yield len(lines), "class Repro has no def forward"
         return
     params = [argument.arg for argument in forward.args.args[1:]]
-    tree = next((match for line in lines if (match := TREE_INPUTS.fullmatch(line))), None)
+    tree = next((match for line in lines if TREE in line and (match := TREE_INPUTS.fullmatch(line))), None)
     yield from _arguments(lines, [*tree_names(tree["names"])] if tree else params)
 
 

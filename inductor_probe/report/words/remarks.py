@@ -122,7 +122,7 @@ _RUN_WORDS: Mapping[str, _Words] = {
         "to print one: they are read from the fused node's name and from ir_pre_fusion.txt"
     ),
     "input-left-out": (
-        "torch left {names} out of the wrapper: no node of the FX graph uses what is no tensor there"
+        "torch left {names} out of the wrapper: inputs without a tensor that no node of the FX graph uses"
     ),
     "added-code": (
         "{lines:# line} of output_code.py, the first {first}, {lines:?is/are} not of the forms that torch "
