@@ -205,6 +205,7 @@ FX = """class <lambda>(torch.nn.Module):
     ("old", "new", "message"),
     [
         ("", "", None),
+        ("default(sin);", "default(sin, complex(0, 1));", None),  # torch 2.15
         (";  sin = None", "", "sin is not freed after its last use"),
         (";  arg0_1 = copy_ = None", ";  copy_ = None", "arg0_1 is not freed after its last use"),
         ("default(sin);  sin", "default(arg1_1);  sin", "sin is freed, but not where it is used last"),

@@ -11,6 +11,7 @@ line. So a line that is missing leaves a name undefined or never freed.
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
@@ -34,11 +35,11 @@ _FREES = re.compile(r"(?P<value>.*);  (?P<names>(?:\w+ = )+)None")
 _TYPE = re.compile(r"\"[\w\s\[\]().,:+*/<>=!&|-]+\"|[\w\s\[\]().,:+*/<>=!&|-]+")
 _PARAM = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:: (?P<type>.+))?")
 _RETURN = re.compile(r" +return (?P<value>.+)")
-# What torch.fx puts into the globals of generated code: `_register_custom_builtin` in `torch/fx/graph.py`.
-_GLOBALS = words(
-    "torch device inf nan NoneType fx_pytree pytree self operator _operator math builtins slice float int "
-    "bool range getattr max min round abs sum pow len list tuple dict set type"
-)
+# What torch.fx puts into the globals of generated code (`_register_custom_builtin` in `torch/fx/graph.py`), and
+# what Python has without that: `complex(0, 1)`.
+_GLOBALS = words("torch device inf nan NoneType fx_pytree pytree self operator _operator math builtins") | {
+    *dir(builtins)
+}
 
 # Of the program. Imports that nothing uses are not required: a release may omit them, and nothing depends on
 # them.
