@@ -35,7 +35,7 @@ _FREES = re.compile(r"(?P<value>.*);  (?P<names>(?:\w+ = )+)None")
 _TYPE = re.compile(r"\"[\w\s\[\]().,:+*/<>=!&|-]+\"|[\w\s\[\]().,:+*/<>=!&|-]+")
 _PARAM = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:: (?P<type>.+))?")
 _RETURN = re.compile(r" +return (?P<value>.+)")
-# What torch.fx puts into the globals of generated code (`_register_custom_builtin` in `torch/fx/graph.py`), and
+# What torch.fx puts into the globals of generated code (`_register_custom_builtin`, `torch/fx/graph.py`), and
 # what Python has without that: `complex(0, 1)`.
 _GLOBALS = words("torch device inf nan NoneType fx_pytree pytree self operator _operator math builtins") | {
     *dir(builtins)
