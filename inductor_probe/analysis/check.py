@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from inductor_probe.analysis.completeness.files import check_files
+from inductor_probe.analysis.completeness.ir import lacks_members
+from inductor_probe.analysis.completeness.wrapper import inputs_left_out
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.analysis.links import links
+from inductor_probe.analysis.linking.steps import NodeStep
+from inductor_probe.analysis.links import node_steps
 from inductor_probe.analysis.run_remarks import added_code
 from inductor_probe.model.autotuning import TuningsRead
 from inductor_probe.model.check import FileCheck, GraphCheck, LogCheck
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.decision import DECISIONS_NAME
-from inductor_probe.model.links import Links
 from inductor_probe.model.logs import CompilerLogs
 from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.span import Problem, Span
@@ -33,12 +35,13 @@ def check_graph(
     `texts` are those of its files by name, of others the lines are only counted; nothing reads `unopened`,
     but what was autotuned (`tunings`) and decided, which is in files of their own.
     """
-    linked = links(graph)
+    steps = node_steps(graph)
     checked = check_files(graph, texts)
     decisions, tuned = _check_decisions(graph), _check_tunings(tunings or TuningsRead(()))
     read_apart = {file.kind for file in (*decisions, *tuned)}
     # Without a wrapper nothing can be linked, and what is wrong with it is reported anyhow.
-    unlinked = tuple(link.node for link in linked.unlinked) if graph.code and graph.code.entry else ()
+    searched = steps if graph.code and graph.code.entry else {}
+    unlinked = tuple(name for name, step in searched.items() if step.proof is None)
     return GraphCheck(
         graph=graph.folder.path,
         nodes=len(index_of(graph).nodes.leaves),
@@ -47,7 +50,7 @@ def check_graph(
         files=(*checked.files, *decisions, *tuned),
         unopened=tuple(path for path in unopened if path.name not in read_apart),
         unlinked=unlinked,
-        remarks=tuple(_remarks(graph, linked)),
+        remarks=tuple(_remarks(graph, steps)),
         problems=tuple(
             dict.fromkeys(
                 [
@@ -82,20 +85,34 @@ def _check_tunings(tunings: TuningsRead) -> tuple[FileCheck, ...]:
     return (FileCheck(tunings.path.name, 1, lines, read=lines - unread, unread=unread),)
 
 
-def _remarks(graph: CompiledGraph, linked: Links) -> Iterator[Remark]:
-    """Torch writes the IR files once for each subgraph, into the same place: the last one remains."""
+def _remarks(graph: CompiledGraph, steps: Mapping[str, NodeStep]) -> Iterator[Remark]:
+    """Yield what torch itself left out.
+
+    - `members-left-out`: nodes (fused ones of which no member is printed).
+    - `input-left-out`: names.
+    - `kernels-without-ir`: kernels. Torch writes the IR files once for each subgraph, into the same place:
+      the last one remains.
+    """
     yield from added_code(graph)
+    subject = Subject("graph", graph.name)
+    without_members = [top for top in graph.post if lacks_members(top)]
+    if without_members:
+        numbers = (("nodes", len(without_members)),)
+        evidence = tuple(top.span for top in without_members if top.span)
+        yield Remark("members-left-out", "analysis", subject, numbers, evidence=evidence, knowledge="read")
+    if graph.fx and graph.code and graph.code.entry and (names := inputs_left_out(graph.fx, graph.code)):
+        yield Remark("input-left-out", "analysis", subject, (("names", names),), knowledge="read")
     if graph.code is None or not graph.code.functions or graph.folder.in_package:
         return
-    run = {link.kernel for link in linked.nodes.values()}
-    run.update(name for link in linked.nodes.values() for name in link.kernel_candidates)
+    run = {step.kernel for step in steps.values()}
+    run.update(one.name for step in steps.values() if not step.kernel for one in step.candidates)
     launched = (launch.kernel for launch in graph.code.launches)
     without = [name for name in launched if name not in run and not graph.code.folds(name)]
     if without:
         yield Remark(
             "kernels-without-ir",
             "analysis",
-            Subject("graph", graph.name),
+            subject,
             (("kernels", len(set(without))),),
             evidence=tuple(launch.span for launch in graph.code.launches if launch.kernel in without),
             knowledge="read",

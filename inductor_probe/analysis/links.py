@@ -39,6 +39,14 @@ _BUFFER_NAMES = ("buf", "arg", "primals", "_")
 
 
 @once_per_graph
+def node_steps(graph: CompiledGraph) -> dict[str, NodeStep]:
+    """Return where each unfused node of `graph` runs, by its name: what `links` says without the FX graph."""
+    index = index_of(graph)
+    runs = node_runs(index.nodes, read_steps(graph.code), index.subgraph)
+    return {name: runs[name] for name in index.nodes.leaf}
+
+
+@once_per_graph
 def links(graph: CompiledGraph) -> Links:
     """Link every unfused node of `graph`."""
     index = index_of(graph)
@@ -46,7 +54,7 @@ def links(graph: CompiledGraph) -> Links:
         origin.buffer: of_subgraph(origin, index.subgraph(origin.buffer), index.fx)
         for origin in (graph.record.origins if graph.record else ())
     }
-    runs = node_runs(index.nodes, read_steps(graph.code), index.subgraph)
+    runs = node_steps(graph)
     fx = fx_index(graph)
     linked = link_fx(graph, fx, runs, recorded) if fx else FxLinks({}, {}, {})
     nodes = {

@@ -81,14 +81,19 @@ def check(*targets: str | Path) -> Check:
         empty.extend(run.empty_graphs)
         failed = failed_compiles(run)
         problems.extend(Problem(f"{run.path}: {failure_sentence(remark)}") for remark in failed)
-        if not run.graphs and not run.empty_graphs and not failed:
+        remark = cut_short(run)
+        # A script that still runs has a manifest of one that was cut short.
+        pid = maker(run) if remark or not run.graphs else None
+        if pid is not None:
+            problems.append(Problem(f"{run.path}: process {pid}, which makes it, is still there"))
+        elif not run.graphs and not run.empty_graphs and not failed:
             problems.append(Problem(f"{run.path}: {sentence(why_empty(run))}"))
-        elif remark := cut_short(run):
-            pid = maker(run)  # a script that still runs has a manifest of one that was cut short
-            running = f"process {pid}, which makes it, is still there" if pid is not None else None
-            problems.append(Problem(f"{run.path}: {running or sentence(remark)}"))
+        elif remark:
+            problems.append(Problem(f"{run.path}: {sentence(remark)}"))
         for folder in run.graphs:
             graph = read_graph(folder, run.manifest)
+            if pid is not None and not (graph.record and graph.record.finished):
+                continue  # its files are still written
             tunings = read_tunings(folder.path)
             graphs.append(check_graph(graph, texts_of(graph), unopened_files(graph), tunings))
     logs = [log for run in runs if (log := check_logs(run, read_logs(run)))]

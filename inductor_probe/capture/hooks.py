@@ -54,6 +54,7 @@ def hooks_of(events: EventLog, options: ChildOptions) -> Iterator[tuple[str, Cal
         "torch._dynamo.utils": processes.see_resets,
         "torch._dynamo.convert_frame": lambda module: _see_failures(module, recorder),
         "torch._inductor.debug": lambda module: _see_graphs(module, recorder),
+        "torch._inductor.scheduler": _print_whole_nodes,
         "torch._inductor.constant_folding": lambda module: wrap(
             module, "ConstantFolder.run_node", recorder.around_folding
         ),
@@ -162,6 +163,26 @@ def apart(fopen: Callable[..., Any]) -> Callable[..., Any]:
         return fopen(self, filename, *args, **kwargs)
 
     return fopen_apart
+
+
+def _print_whole_nodes(scheduler: Any) -> None:
+    """Let a node without device code be printed without it: torch drops all that it holds with that.
+
+    `BaseSchedulerNode.debug_str` ignores what fails in `debug_str_extra`, which prints the nodes in a fused
+    one and then the device code. A foreach node that something was fused into has no `debug_device_str` to
+    make that of, and Triton code of nodes in a foreach node may not be made for all of them together.
+    """
+
+    def around(device_code: Callable[[Any], list[str]]) -> Callable[[Any], list[str]]:
+        def device_code_if_any(self: Any) -> list[str]:
+            try:
+                return device_code(self)
+            except Exception:
+                return []
+
+        return device_code_if_any
+
+    wrap(scheduler, "BaseSchedulerNode._debug_str_for_device", around)
 
 
 def _see_first_calls(output_code: Any, recorder: Recorder) -> None:

@@ -103,6 +103,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_DEBUG, "DebugFormatter.fx_graph", "constants of the FX graph, what it was", (RECORD,)),
     TorchPlace(_FOLDING, "ConstantFolder.run_node", "how a constant is packed", (RECORD,)),
     TorchPlace(_DEBUG, "DebugFormatter.ir_post_fusion", "scheduler nodes after fusion", (RECORD,)),
+    TorchPlace(
+        _SCHEDULER, "BaseSchedulerNode._debug_str_for_device", "a node's device code in the IR", (RECORD,)
+    ),
     TorchPlace(_DEBUG, "DebugContext.fopen", "where the IR of a subgraph goes", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),

@@ -90,19 +90,28 @@ def _state(run: DebugDir) -> RunState:
 
 
 def maker(run: DebugDir) -> int | None:
-    """Return the process that makes the run, as its name says, if it is still there.
+    """Return the process that makes the run, as its name says, or the script of its dump, if one is there.
 
     A process that started after the run was last written to has only got the same id; so has one of that id
-    when the manifest says how the script has ended.
+    when the manifest says how the script has ended. A process that the script started and that ended without
+    a word is known to have ended when the script has.
     """
-    pid = pid_of(run.path)
-    if pid is None or (run.manifest and run.manifest.exit_status is not None) or not _is_alive(pid):
+    manifest = run.manifest
+    if manifest and manifest.exit_status is not None:
         return None
+    script = manifest.dump.script if manifest and manifest.dump else None
+    pids = (pid for pid in (pid_of(run.path), script) if pid is not None)
+    return next((pid for pid in pids if _may_make(pid, run.path)), None)
+
+
+def _may_make(pid: int, run: Path) -> bool:
+    if not _is_alive(pid):
+        return False
     try:
         started = _start_of(pid)
-        return None if started is not None and started > _newest(run.path) + _CLOCKS_DIFFER_S else pid
+        return started is None or started <= _newest(run) + _CLOCKS_DIFFER_S
     except OSError:
-        return pid
+        return True
 
 
 def sizes(folder: Path) -> int:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from inductor_probe.model.span import MOST_PROBLEMS
 from inductor_probe.reader.values import balance
@@ -87,8 +88,21 @@ class IrBlocks:
 
 
 def split(text: str) -> IrBlocks:
-    """Split the text of an IR file. Never fails: what has no known form is in `unread`."""
+    """Split the text of an IR file. Never fails: what has no known form is in `unread`.
+
+    What comes of it is not to be changed: it may be returned again for the same text.
+    """
+    return _split_again(text) if len(text) <= _LARGEST_AGAIN else _Splitter(text.split("\n")).split()
+
+
+@lru_cache(maxsize=2)
+def _split_again(text: str) -> IrBlocks:
+    """Split a text that comes again at once: that before fusion and that after may be the same."""
     return _Splitter(text.split("\n")).split()
+
+
+_LARGEST_AGAIN = 1_000_000
+"""Characters of an IR file whose blocks are held until two others were split."""
 
 
 class _Splitter:

@@ -29,7 +29,7 @@ from inductor_probe.reader.fx import (
     parse_provenance,
     parse_runnable,
 )
-from inductor_probe.reader.ir import IrFile, names_children, parse_ir, with_children
+from inductor_probe.reader.ir import IrFile, lacks_children, parse_ir, with_children
 from inductor_probe.reader.logs.trace import failures_of_graph
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.python_text import expressions_bounded, without_long_numbers
@@ -147,7 +147,7 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
         return _of_package(folder, reader)
     post = reader.nodes(_AFTER_FUSION)
     # They stand in for those after it, or for the nodes in fused ones that only name them.
-    needs_pre = earlier or not post or names_children(post)
+    needs_pre = earlier or not post or any(map(lacks_children, post))
     pre = reader.nodes(_BEFORE_FUSION) if needs_pre else ()
     code = reader.code()
     fx, before = reader.fx_graphs(earlier=earlier)

@@ -45,6 +45,7 @@ _USED = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 _RETURN = re.compile(r"\s+return (?P<value>.*)")
 # What torch.export hands on: types of the inputs in a line, and the inputs unpacked from a tree of them
 # (torch/fx/graph.py, _PyTreeCodeGen.gen_fn_def): `arg0_1, = fx_pytree.tree_flatten_spec([], self._in_spec)`.
+TREE = "fx_pytree.tree_flatten_spec("
 TREE_TYPES = re.compile(r"\s+(?:\w+: ?(?:\"[^\"]*\"|[^;\"=]+); ?)+\s*")
 TREE_INPUTS = re.compile(r"\s+(?P<names>(?:\w+, ?)*\w*),? ?= fx_pytree\.tree_flatten_spec\(.*\)\s*")
 _TREE_OUTPUTS = re.compile(r"pytree\.tree_unflatten\((?P<value>.*), self\._out_spec\)")
@@ -185,6 +186,8 @@ _SETTING = re.compile(r"\n(?P<name>torch\.\w[\w.]*\._?config\.[\w.]+) = (?P<valu
 _VARIABLE = re.compile(r"\nos\.environ\['(?P<name>\w+)'\] = '(?P<value>.*)'")
 _SYMBOL = re.compile(r"\n(?P<name>[su]\d+) = (?P<value>\d{1,18})(?=\n)")  # `s77 = 3`, from `hint_lines`
 _END = "run_repro("
+PROGRAM_NOT_WRITTEN = "Repro is not generated due to "
+"""Begins what `save_graph_repro` writes in the place of the program, for a graph with a `BackwardState`."""
 
 
 def parse_runnable(text: str, path: Path) -> Runnable:
@@ -192,7 +195,7 @@ def parse_runnable(text: str, path: Path) -> Runnable:
     text = f"\n{text}"
     version = _VERSION.search(text)
     problems: tuple[Problem, ...] = ()
-    if _END not in text:
+    if _END not in text and not text.startswith(f"\n{PROGRAM_NOT_WRITTEN}"):
         last = text.count("\n")
         problems = (Problem("cut off: the part that runs the graph is missing", Span(path, last, last)),)
     return Runnable(

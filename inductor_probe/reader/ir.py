@@ -37,6 +37,9 @@ _BUFFER_FIELDS: dict[str, Callable[[str], Any]] = {
     "mutations": values.names,
 }
 _CHILD_NAMES = "snodes"
+_FUSED = ("Fused", "Foreach", "OuterLoopFused")
+"""Begin the classes of nodes that hold others."""
+_LONGEST_NAME = 1_000
 # What reading a value that is cut off or of a new form raises.
 _NOT_READ = (ValueError, RecursionError)
 
@@ -51,6 +54,10 @@ _NAMES_AND_STRINGS = re.compile(rf"{_NAME_OR_STRING}(?:, {_NAME_OR_STRING})*")
 _DEFINITION = re.compile(r"def (?P<name>\w+)\((?P<params>[\w, ]*)\):")
 _RETURN = re.compile(r"return(?: (?P<value>.+))?")
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*) = (?P<value>.+)")
+
+_known_bodies: dict[tuple[str, ...], LoopBody] = {}
+_LONG_BODY = 200
+_MOST_BODIES = 1_024
 
 Arguments: TypeAlias = tuple[tuple[Value, ...], tuple[tuple[str, Value], ...]]
 
@@ -82,9 +89,9 @@ def parse_ir(text: str, path: Path) -> IrFile:
     return IrFile(tuple(nodes), tuple(problems))
 
 
-def names_children(nodes: Iterable[SchedulerNode]) -> bool:
-    """Return whether fused nodes name the nodes in them instead of printing them: see `with_children`."""
-    return any(_child_names(node) for node in nodes)
+def lacks_children(node: SchedulerNode) -> bool:
+    """Return whether a fused node only names the nodes in it: see `with_children`."""
+    return not node.children and node.kind.startswith(_FUSED)
 
 
 def with_children(
@@ -92,29 +99,45 @@ def with_children(
 ) -> tuple[SchedulerNode, ...]:
     """Give fused nodes that only name the nodes in them those of the file before fusion.
 
-    `buf0_buf1.snodes = ['buf0', 'buf1']` is all that torch printed until August 2023 (pull request 106356). A
-    node of which one is not in the earlier file stays as it is.
+    `buf0_buf1.snodes = ['buf0', 'buf1']` is all that torch printed until August 2023 (pull request 106356).
+    Later ones print all members or, where a part of torch fails on the way, none: `debug_str` drops all that
+    follows the outputs, and goes on (a foreach node that something was fused into has no `debug_device_str`).
+    A node of which a member is not in the earlier file stays as it is.
     """
-    known = {node.name: node for node in earlier}
+    known = {leaf.name: leaf for node in earlier for leaf in node.leaves()}
     return tuple(_with_children(node, known) for node in nodes)
 
 
 def _with_children(node: SchedulerNode, known: Mapping[str, SchedulerNode]) -> SchedulerNode:
-    names = _child_names(node)
+    if node.children:
+        if not any(map(lacks_children, node.children)):
+            return node
+        return replace(node, children=tuple(_with_children(child, known) for child in node.children))
+    names = _child_names(node, known) if lacks_children(node) else ()
     if not names or not known.keys() >= set(names):
         return node
     fields = tuple(pair for pair in node.fields if pair[0] != _CHILD_NAMES)
     return replace(node, children=tuple(known[name] for name in names), outputs=(), fields=fields)
 
 
-def _child_names(node: SchedulerNode) -> tuple[str, ...]:
+def _child_names(node: SchedulerNode, known: Mapping[str, SchedulerNode]) -> tuple[str, ...]:
+    """Return the names in `node.snodes`, or those that its own name joins."""
     text = dict(node.fields).get(_CHILD_NAMES)
-    if text is None or node.children:
-        return ()
-    try:
-        return values.names(text)
-    except ValueError:
-        return ()
+    if text is not None:
+        try:
+            return values.names(text)
+        except ValueError:
+            return ()
+    names: list[str] = []
+    name = ""
+    for part in node.name.split("_"):
+        name = f"{name}_{part}" if name else part  # `true_graph_0_op1` is one name
+        if name in known:
+            names.append(name)
+            name = ""
+        elif len(name) > _LONGEST_NAME:
+            break
+    return () if name else tuple(names)
 
 
 @dataclass(slots=True)
@@ -190,8 +213,14 @@ class _NodeReader:
         """Read the lines of a `class op0_loop_body:`, the first of which is line `first` of the file.
 
         Bodies are most of what an IR file holds, and the same lines occur over and over in them, so an
-        operation is read once and remembered, and so is what stands between the brackets of a call.
+        operation is read once and remembered, and so is what stands between the brackets of a call, and a
+        body that is not long: it may be the same before fusion and after.
         """
+        span = Span(self.path, first, first + len(lines) - 1)
+        key = tuple(lines[1:]) if len(lines) <= _LONG_BODY else ()
+        if known := _known_bodies.get(key):
+            return replace(known, span=span)
+        before = len(self.problems)
         ranges: tuple[tuple[str, Dim], ...] = ()
         indexes: list[tuple[str, str]] = []
         functions: list[tuple[re.Match[str], list[Op]]] = []
@@ -219,7 +248,12 @@ class _NodeReader:
             Block(definition["name"], tuple(definition["params"].split(", ")), tuple(ops), result)
             for (definition, ops), result in zip(functions, results, strict=True)
         )
-        return LoopBody(ranges, tuple(indexes), body, Span(self.path, first, first + len(lines) - 1))
+        read = LoopBody(ranges, tuple(indexes), body, span)
+        if key and len(self.problems) == before:
+            if len(_known_bodies) >= _MOST_BODIES:
+                _known_bodies.clear()
+            _known_bodies[key] = read
+        return read
 
     def _span(self, statement: blocks.Statement) -> Span:
         return Span(self.path, statement.first, statement.last)

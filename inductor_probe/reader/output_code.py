@@ -22,7 +22,7 @@ from inductor_probe.reader.added_code import added_code, forwarded
 from inductor_probe.reader.cpp_kernels import cpp_kernels
 from inductor_probe.reader.cpp_wrapper import parse_cpp_wrapper
 from inductor_probe.reader.kernel_comments import kernel_comment
-from inductor_probe.reader.python_text import parse_readable_part
+from inductor_probe.reader.python_text import parse_once, parse_readable_part
 from inductor_probe.reader.values import constant_layout, dotted, shorten
 from inductor_probe.reader.wrapper import WrapperReader
 
@@ -45,7 +45,7 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     Of a file that was cut off, what stands before the cut is read; the rest is a problem.
     """
     text = unix_lines(text)
-    module = parse_readable_part(text, path)
+    module = parse_once(text, path)
     problems = list(module.problems)
     lines = text.split("\n")
     if written_in_cpp := _cpp_wrapper(module.tree, path, lines, problems):

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from inductor_probe.errors import UnreadableError
@@ -86,6 +87,10 @@ def parse_readable_part(text: str, path: Path) -> ParsedText:
         damaged = min(damaged or line, line)
         readable = _before(readable, line)
     return ParsedText(ast.Module([], []), (_unread(text, path, 1, why, None),))
+
+
+parse_once = lru_cache(maxsize=1)(parse_readable_part)
+"""The same for a text that is parsed again at once, as by `probe check`. The tree is not to be changed."""
 
 
 @contextmanager

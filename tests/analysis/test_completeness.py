@@ -21,13 +21,16 @@ from inductor_probe.analysis.completeness.cpp_names import cpp_defects
 from inductor_probe.analysis.completeness.fx import fx_defects, runnable_defects
 from inductor_probe.analysis.completeness.python_names import undefined_names
 from inductor_probe.analysis.completeness.wrapper import Chosen
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.pages import page_of
 from inductor_probe.model.check import GraphCheck
 from inductor_probe.model.debug_dir import GraphDir
+from inductor_probe.model.pages import NodePage
 from inductor_probe.reader.debug_dir import read_graph, texts_of
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.python_text import parse_readable_part
 from tests.conftest import REPOSITORY, all_graph_dirs
-from tests.dumps import graph_in
+from tests.dumps import copy_of, graph_in, read_at
 
 MLP = graph_in("torch-2.13.0-cpu/mlp_train")
 FLIP = graph_in("torch-2.13.0-cpu/hflip_cl")
@@ -202,6 +205,7 @@ FX = """class <lambda>(torch.nn.Module):
     ("old", "new", "message"),
     [
         ("", "", None),
+        ("default(sin);", "default(sin, complex(0, 1));", None),  # torch 2.15
         (";  sin = None", "", "sin is not freed after its last use"),
         (";  arg0_1 = copy_ = None", ";  copy_ = None", "arg0_1 is not freed after its last use"),
         ("default(sin);  sin", "default(arg1_1);  sin", "sin is freed, but not where it is used last"),
@@ -370,3 +374,137 @@ def test_a_node_may_name_a_buffer_that_was_changed_in_place_as_it_was_called_bef
     file.write_text(text.replace("[MemoryDep('buf22', ", f"[MemoryDep('{name}', "))
     defects = [str(one) for one in check(copy).problems if "does not list it as a user" in str(one)]
     assert len(defects) == said
+
+
+def without_members(text: str) -> str:
+    """Return `ir_post_fusion.txt` as torch prints it where `debug_str_extra` of foreach nodes fails."""
+    blocks = text.split("\n\n\n")
+    return "\n\n\n".join(
+        block.partition("\n]\n")[0] + "\n]" if ": Foreach" in block.partition("\n")[0] else block
+        for block in blocks
+    )
+
+
+def test_members_that_torch_does_not_print_are_a_note_and_are_read_before_fusion(tmp_path: Path) -> None:
+    """Of a foreach optimizer torch 2.13 prints no members: 100 problems, and each node was "removed"."""
+    copy = copy_of(ADAM, tmp_path)
+    whole = read_at(copy)
+    file = copy / "ir_post_fusion.txt"
+    text = without_members(file.read_text())
+    assert "snodes" in file.read_text()
+    assert "snodes" not in text
+    file.write_text(text)
+    checked = check(copy)
+    assert [str(problem) for problem in checked.problems] == []
+    assert checked.unlinked == ()
+    (remark,) = checked.remarks
+    assert (remark.code, remark.numbers) == ("members-left-out", (("nodes", 2),))
+    graph = read_at(copy)
+    assert index_of(graph).nodes.leaf.keys() == index_of(whole).nodes.leaf.keys()
+    page = page_of(graph, "op2")
+    assert isinstance(page, NodePage)
+    assert not page.removed
+    (part,) = page.parts
+    assert part.formula is not None
+
+
+def test_a_short_that_is_shifted_declares_its_bound_by_decltype() -> None:
+    """`max_shift is used but not declared` was said of each shift of int8 and int16."""
+    text = """extern "C" void kernel(const int16_t* in_ptr0, int16_t* out_ptr0)
+{
+    auto tmp0 = in_ptr0[0];
+    auto tmp1 = [&]()
+    {
+        constexpr decltype(tmp0) max_shift = sizeof(int16_t) * CHAR_BIT - std::is_signed_v<int16_t>;
+        if ((static_cast<std::make_signed_t<int16_t>>(tmp0) < 0) || (tmp0 >= max_shift))
+        {
+            return decltype(tmp0)(tmp0 >> max_shift);
+        }
+        return decltype(tmp0)(tmp0 >> tmp0);
+    }
+    ()
+    ;
+    out_ptr0[0] = tmp1;
+}
+"""
+    assert cpp_defects(text, 1) == []
+    assert cpp_defects(text.replace("max_shift = ", "most = "), 1) == [
+        (7, "max_shift is used but not declared")
+    ]
+
+
+def test_a_user_that_torch_removed_may_still_be_listed(tmp_path: Path) -> None:
+    """Of an item of a library call that nothing uses, torch 2.5 removes the node, and not the user."""
+    graph = copy_of(FLIP, tmp_path)
+    for name in ("ir_pre_fusion.txt", "ir_post_fusion.txt"):
+        file = graph / name
+        text = file.read_text()
+        users = "NodeUser(node=OUTPUT, can_inplace=False, is_weak=False)"
+        assert users in text
+        removed = "NodeUser(node=ExternKernelSchedulerNode(name='op7'), can_inplace=False, is_weak=False)"
+        file.write_text(text.replace(users, f"{users}, {removed}"))
+    assert [str(problem) for problem in check(graph).problems] == []
+
+
+def test_handles_of_launches_may_count_through_the_process(tmp_path: Path) -> None:
+    """The second graph of a process was "the launch with debug handle 1 is missing" (torch 2.9)."""
+
+    def counted_on(text: str) -> str:
+        return re.sub(r"(\[Provenance debug handles\] \S+:)(\d+)", lambda m: f"{m[1]}{int(m[2]) + 7}", text)
+
+    assert edited(MLP, tmp_path, "output_code.py", counted_on) == []
+
+
+def test_an_input_that_torch_leaves_out_of_the_wrapper_is_a_note(tmp_path: Path) -> None:
+    """Releases leave out one that is None."""
+    graph = copy_of(FLIP, tmp_path)
+    for name in ("fx_graph_readable.py", "fx_graph_transformed.py", "fx_graph_runnable.py"):
+        file = graph / name
+        text = file.read_text()
+        file.write_text(
+            text.replace("def forward(self, arg0_1", "def forward(self, arg7_1, arg0_1").replace(
+                "def load_args(reader):\n",
+                "def load_args(reader):\n    reader.const('arg7_1')  # arg7_1, filtered out\n",
+            )
+        )
+    checked = check(graph)
+    assert [str(problem) for problem in checked.problems] == []
+    assert [(remark.code, remark.numbers) for remark in checked.remarks] == [
+        ("input-left-out", (("names", ("arg7_1",)),))
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    # arg7_1 was unsupported type for dumping: <class 'object'>",
+        "    reader.unsupported('arg7_1')  # unsupported type for dumping: <class 'object'>",
+    ],
+)
+def test_an_argument_that_no_program_can_be_given_is_not_missing(line: str) -> None:
+    text = (FLIP / "fx_graph_runnable.py").read_text()
+    text = text.replace("def forward(self, arg0_1", "def forward(self, arg7_1, arg0_1")
+    assert [message for _, message in runnable_defects(text, HERE, None)] == [
+        "load_args lacks arg7_1 of forward"
+    ]
+    text = text.replace("def load_args(reader):\n", f"def load_args(reader):\n{line}\n")
+    assert [message for _, message in runnable_defects(text, HERE, None)] == []
+
+
+def test_a_program_that_torch_does_not_write_is_not_damaged(tmp_path: Path) -> None:
+    sentence = "Repro is not generated due to existence of BackwardState in graph input"
+    assert edited(FLIP, tmp_path, "fx_graph_runnable.py", lambda _: sentence) == []
+
+
+def test_a_wrapper_without_benchmark_is_whole_where_torch_was_told_so(tmp_path: Path) -> None:
+    graph = copy_of(FLIP, tmp_path)
+    code, program = graph / "output_code.py", graph / "fx_graph_runnable.py"
+    text = code.read_text()
+    code.write_text(text[: text.index("def get_args")])
+    assert [problem.message for problem in check(graph).problems] != []
+    setting = "torch._inductor.config.trace.enabled = False\n"
+    assert setting in program.read_text()
+    program.write_text(
+        program.read_text().replace(setting, f"torch._inductor.config.benchmark_harness = False\n{setting}")
+    )
+    assert [problem.message for problem in check(graph).problems] == []

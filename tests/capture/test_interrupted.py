@@ -409,7 +409,9 @@ def test_manifest_and_record_are_there_while_the_script_runs(
     assert (facts["state"], facts["remark"]) == ("running", None)
     ran = probe_in(one, "runs", "--rm", one.run.name, "--yes")
     assert "which makes it, is still there" in ran.out + ran.err
-    assert "which makes it, is still there" in probe_in(one, "check").out
+    checked = json.loads(probe_in(one, "check", "--json").out)
+    assert len(checked["check"]["graphs"]) == 1  # one compile goes on
+    assert "which makes it, is still there" in checked["problems"][0]["message"]
 
 
 def probe_in(one: Dump, *arguments: str) -> Ran:

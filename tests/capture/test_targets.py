@@ -146,6 +146,16 @@ def rows(x):
 
 
 print("rows", rows(torch.eye(3, device="cuda")).tolist())
+
+
+@torch.compile
+def listed(xs, ws):
+    y = xs[1] * ws[0] + ws[1] * ws[2] - ws[3] * ws[4]
+    return torch._foreach_add([xs[0], y, xs[2]], 1.0), y
+
+
+matrices = [torch.rand(shape, device="cuda") for shape in ((64, 48), (64,), (10, 512))]
+listed(matrices, [torch.rand(64, device="cuda") for _ in range(5)])
 """
 
 
@@ -340,7 +350,21 @@ def test_dynamo_compiles_nothing_of_operators_that_run_in_eager_after_a_graph_br
     assert {place.where.partition(":")[0].rpartition("/")[2] for place in run.manifest.graph_breaks} == {
         "script.py"
     }
-    assert len(run.graphs) == 8 + 2 + 1
+    assert len(run.graphs) == 8 + 2 + 1 + 1
+
+
+@pytest.mark.compiles
+def test_nodes_of_a_foreach_node_that_something_is_fused_into_are_printed(
+    on_hopper: tuple[ip.Run, str],
+) -> None:
+    """Torch fails to make a text of its device code, and leaves out all nodes in it with that."""
+    graph = on_hopper[0].graphs[-1]
+    text = (graph.path / "ir_post_fusion.txt").read_text()
+    assert "ForeachKernelSchedulerNode" in text
+    assert ".snodes[1] =" in text
+    checked = ip.check(graph.path)
+    assert checked.sound
+    assert checked.graphs[0].remarks == ()
 
 
 def test_virtual_functions_are_counted_as_the_table_has_them() -> None:

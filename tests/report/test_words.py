@@ -244,6 +244,18 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         "/m.py:3: x + 1; torch ran it eagerly instead (config.suppress_errors); 2 further compiles failed",
     ),
     (
+        "members-left-out",
+        {"nodes": 2},
+        "torch left the members of 2 fused nodes out of ir_post_fusion.txt, as it does where it fails to "
+        "print one: they are read from the fused node's name and from ir_pre_fusion.txt",
+    ),
+    (
+        "input-left-out",
+        {"names": ("arg1_1", "arg2_1")},
+        "torch left arg1_1, arg2_1 out of the wrapper: inputs without a tensor that no node of the FX graph "
+        "uses",
+    ),
+    (
         "unfinished-compile",
         {},
         "its compile did not finish: files are missing or truncated",

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import zip_longest
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from inductor_probe.analysis.completeness import Defect, words
+from inductor_probe.analysis.completeness import Defect, once_per_text, words
 from inductor_probe.reader.values import shorten
 
 _TOKEN = re.compile(
@@ -37,6 +36,7 @@ _DIRECTIVE = re.compile(
 _ATTRIBUTE = re.compile(r"\[\[[\w:]+\]\]")
 _RAW_STRING = re.compile(r'R"\(.*?\)"')
 _PARTNER = {")": "(", "]": "[", "}": "{"}
+_OPENING = frozenset(_PARTNER.values())
 _HEADS = words("class struct union enum namespace")
 _INTRODUCE = _HEADS | {"using", "typename"}
 _TYPES = _INTRODUCE | words(
@@ -63,20 +63,25 @@ _MOST = 5
 class _Token(NamedTuple):
     kind: str
     text: str
-    line: int
+
+
+_Placed: TypeAlias = "tuple[int, _Token]"
+"""A token and its line."""
 
 
 class _Bracket(NamedTuple):
     """An open bracket, or the `<` of a template.
 
-    `block`: statements are in it; `loop`: it is that of a `for`, in which `;` may be; `outside`: the names
-    declared in the brackets around it, which a lambda among the arguments of a call must not remove.
+    `block`: statements are in it; `loop`: it is that of a `for`, in which `;` may be; `names_type`: it is
+    that of a `decltype`; `outside`: the names declared in the brackets around it, which a lambda among the
+    arguments of a call must not remove.
     """
 
     text: str
     line: int
     block: bool = False
     loop: bool = False
+    names_type: bool = False
     outside: frozenset[str] = frozenset()
 
 
@@ -92,28 +97,48 @@ def cpp_defects(source: str, first: int) -> list[Defect]:
 def bracket_defects(source: str, first: int) -> Iterator[Defect]:
     """Yield what is not C++ in a whole file, and brackets that do not match: its names are not looked up."""
     reader = _Reader()
-    stack: list[_Token] = []
+    stack: list[_Placed] = []
     tokens = reader.tokens(_RAW_STRING.sub('""', source))
     yield from ((first + line - 1, message) for line, message in reader.defects)
-    for token in tokens if not reader.defects else ():
-        if token.text in _PARTNER.values():
-            stack.append(token)
-        elif token.text in _PARTNER and (not stack or stack.pop().text != _PARTNER[token.text]):
-            yield first + token.line - 1, f"{token.text} closes no bracket"
+    for line, token in tokens if not reader.defects else ():
+        if token.text in _OPENING:
+            stack.append((line, token))
+        elif token.text in _PARTNER and (not stack or stack.pop()[1].text != _PARTNER[token.text]):
+            yield first + line - 1, f"{token.text} closes no bracket"
             return
     if stack:
-        yield first + stack[-1].line - 1, f"{stack[-1].text} is not closed"
+        line, token = stack[-1]
+        yield first + line - 1, f"{token.text} is not closed"
+
+
+@once_per_text
+def _tokens_of(line: str) -> tuple[_Token, ...] | None:
+    """Return the tokens of a line that has no part of a comment over several; None if it is not C++."""
+    tokens: list[_Token] = []
+    end = 0
+    for match in _TOKEN.finditer(line):
+        kind, text = str(match.lastgroup), match[0]
+        if match.start() != end or kind == "unclosed":
+            return None
+        if kind == "directive" and not _DIRECTIVE.fullmatch(text):
+            return None
+        if kind not in ("directive", "space"):
+            tokens.append(_Token(kind, text))
+        end = match.end()
+    return tuple(tokens) if end == len(line) else None
 
 
 class _Reader:
     """Follows tokens, the names declared so far and the brackets that are open.
 
+    Each of `scopes` is a block that is open, and has the names of those around it, too.
     Names declared within round brackets (parameters, the variable of a `for`) are `pending` until the block
     behind them begins, whose they are, or a `;` ends the statement.
     """
 
     def __init__(self) -> None:
         self.defects: list[tuple[int, str]] = []
+        self.line = 1
         self.brackets: list[_Bracket] = []
         self.scopes: list[set[str]] = [set()]
         self.pending: set[str] = set()
@@ -122,10 +147,23 @@ class _Reader:
         self.head = False  # the next `{` begins the body of a class, or of a lambda with `-> type`
         self.broken = False  # brackets do not match: nothing more can be concluded
 
-    def tokens(self, source: str) -> list[_Token]:
-        tokens: list[_Token] = []
-        line, index = 1, 0
+    def tokens(self, source: str) -> list[_Placed]:
         source = _ATTRIBUTE.sub(lambda match: " " * len(match[0]), source)
+        if "/*" not in source and "\\\n" not in source:
+            tokens: list[_Placed] = []
+            for number, text in enumerate(source.split("\n"), 1):
+                of_line = _tokens_of(text.strip())
+                if of_line is None:
+                    break
+                tokens += [(number, token) for token in of_line]
+            else:
+                return tokens
+        return self._all_tokens(source)
+
+    def _all_tokens(self, source: str) -> list[_Placed]:
+        """Return the tokens up to the first that is not C++, which is reported."""
+        tokens: list[_Placed] = []
+        line, index = 1, 0
         while index < len(source):
             match = _TOKEN.match(source, index)
             if match is None or match.lastgroup == "unclosed":
@@ -138,11 +176,11 @@ class _Reader:
                 if not _DIRECTIVE.fullmatch(text):
                     self.defects.append((line, f"not understood: {shorten(text.strip())}"))
             elif kind != "space":
-                tokens.append(_Token(kind, text, line))
+                tokens.append((line, _Token(kind, text)))
             line += text.count("\n")
         return tokens
 
-    def read(self, tokens: list[_Token]) -> None:
+    def read(self, tokens: list[_Placed]) -> None:
         """Follow the tokens.
 
         `before` says what the last one was, `last` is its text: `type` (a name that is no variable, or the
@@ -151,9 +189,12 @@ class _Reader:
         the tokens before `p` are `type type pointer`, so that `p` is declared there.
         """
         before, last = ";", ";"
-        for token, following in zip_longest(tokens, tokens[1:]):
+        following = iter(tokens)
+        next(following, None)
+        for self.line, token in tokens:
+            after = next(following, None)
             if token.kind == "name":
-                before = self.name(token, before, last, following.text if following else "")
+                before = self.name(token, before, last, after[1].text if after else "")
             elif token.kind == "string":
                 before = "type" if last == "extern" else "value"  # `extern "C" void kernel(`
             elif token.kind == "number":
@@ -163,7 +204,7 @@ class _Reader:
                 before = self.punctuator(token, before, last)
             last = token.text
             if len(self.brackets) > _DEEPEST:
-                self.defect("brackets are nested too deeply to be inductor's", token)
+                self.defect("brackets are nested too deeply to be inductor's")
                 return
             if self.broken or len(self.defects) >= _MOST:
                 return
@@ -171,15 +212,15 @@ class _Reader:
             bracket = self.brackets[-1]
             self.defects.append((bracket.line, f"{bracket.text} is not closed"))
         elif last not in ("}", ";"):
-            self.defects.append((tokens[-1].line if tokens else 1, "the last statement is not terminated"))
+            self.defects.append((self.line, "the last statement is not terminated"))
 
-    def defect(self, message: str, token: _Token) -> None:
-        self.defects.append((token.line, message))
+    def defect(self, message: str) -> None:
+        self.defects.append((self.line, message))
 
     def operand(self, token: _Token, before: str) -> bool:
         """Report an operand right behind another; return whether it is."""
         if before in ("value", "member"):
-            self.defect(f"an operator is missing before {token.text}", token)
+            self.defect(f"an operator is missing before {token.text}")
             return True
         return False
 
@@ -192,7 +233,7 @@ class _Reader:
             return "member"
         if name in _CONTROL:
             if before == "type" and last not in _TYPES and name in _STATEMENTS:
-                self.defect(f"unexpected {last} before {name}", token)
+                self.defect(f"unexpected {last} before {name}")
             return name
         if name in _TYPES:
             self.operand(token, before)
@@ -211,7 +252,7 @@ class _Reader:
             return "value"
         if self.operand(token, before):
             return "value"
-        if name in self.pending or any(name in scope for scope in self.scopes):
+        if name in self.scopes[-1] or name in self.pending:
             return "type" if following == "::" else "value"
         if name in self.types or following in ("::", "<"):
             return "type"
@@ -220,17 +261,18 @@ class _Reader:
         if _TYPE_NAME.fullmatch(name) and not _VALUE.fullmatch(name):
             return "type"
         if not _VALUE.fullmatch(name):
-            self.defect(f"{name} is used but not declared", token)
-            self.scopes[0].add(name)  # reported once
+            self.defect(f"{name} is used but not declared")
+            for scope in self.scopes:  # reported once
+                scope.add(name)
         return "value"
 
     def punctuator(self, token: _Token, before: str, last: str) -> str:
         """Take an operator or a bracket; return what it is."""
         text = token.text
         if last in _BINARY and text in _ENDS and not (last == "=" and text in "])"):
-            self.defect(f"unexpected {last} before {text}", token)
+            self.defect(f"unexpected {last} before {text}")
         if text == "<" and before in ("type", "member", "function"):
-            self.brackets.append(_Bracket("<", token.line))
+            self.brackets.append(_Bracket("<", self.line))
             return "open"
         if text == ">" and self.brackets and self.brackets[-1].text == "<":
             self.brackets.pop()
@@ -247,7 +289,7 @@ class _Reader:
             self.declaring = None
             bracket = self.brackets[-1] if self.brackets else None
             if bracket is not None and not bracket.block and not bracket.loop:
-                self.defect(f"{bracket.text} is not closed before ;", token)
+                self.defect(f"{bracket.text} is not closed before ;")
                 self.broken = True
             if bracket is None or bracket.block:
                 self.pending.clear()
@@ -257,13 +299,14 @@ class _Reader:
     def opening(self, token: _Token, before: str, last: str) -> str:
         text = token.text
         if text != "{":
-            self.brackets.append(_Bracket(text, token.line, loop=last == "for"))
+            bracket = _Bracket(text, self.line, loop=last == "for", names_type=last == "decltype")
+            self.brackets.append(bracket)
             return "open"
         block = self.head or before in _BEFORE_BLOCK or last in ("const", "mutable", "noexcept", '"C"')
-        self.brackets.append(_Bracket("{", token.line, block, outside=frozenset(self.pending)))
+        self.brackets.append(_Bracket("{", self.line, block, outside=frozenset(self.pending)))
         if not block:
             return "open"
-        self.scopes.append(self.pending)
+        self.scopes.append(self.scopes[-1] | self.pending)
         self.pending = set()
         self.head = False
         return "{"
@@ -274,13 +317,15 @@ class _Reader:
             self.brackets.pop()
         bracket = self.brackets.pop() if self.brackets else None
         if bracket is None or bracket.text != _PARTNER[text]:
-            self.defect(f"{text} closes {bracket.text if bracket else 'nothing'}", token)
+            self.defect(f"{text} closes {bracket.text if bracket else 'nothing'}")
             self.broken = True
             return text
+        if bracket.names_type:  # `constexpr decltype(tmp0) max_shift = 16;`
+            return "type"
         if not bracket.block:
             return "value" if text == "}" else text
         if before not in (";", "{", "}", ":"):
-            self.defect(f"; is missing before {text}", token)
+            self.defect(f"; is missing before {text}")
         self.scopes.pop()
         in_parentheses = bool(self.brackets) and not self.brackets[-1].block
         self.pending = set(bracket.outside) if in_parentheses else set()

@@ -10,7 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from inductor_probe.analysis.completeness import Defect, ir, wrapper
+from inductor_probe.analysis.completeness import Defect, SoundTexts, ir, wrapper
 from inductor_probe.analysis.completeness.fx import (
     VERSION_COMMENTS,
     fx_defects,
@@ -22,7 +22,7 @@ from inductor_probe.model.check import FileCheck
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph, FileRead
 from inductor_probe.model.span import Problem, Span
-from inductor_probe.reader.fx import TREE_INPUTS, TREE_TYPES
+from inductor_probe.reader.fx import TREE, TREE_INPUTS, TREE_TYPES
 
 _PRE, _POST, _CODE = "ir_pre_fusion.txt", "ir_post_fusion.txt", "output_code.py"
 _CPP_CODE = "output_code.cpp"
@@ -32,6 +32,8 @@ _IR = re.compile(r"ir_(?:pre|post)_fusion\.")
 """`ir_post_fusion.txt`, and `ir_post_fusion.true_graph_0.txt` of a subgraph."""
 _LANGUAGES = {"cpp": ("C++", "//"), "triton": ("Triton", "#")}
 
+_ir_files = SoundTexts()
+"""A graph with nothing to fuse has the same text before and after."""
 _MOST = 100
 """Problems that are reported of a file: one missing line causes fewer."""
 
@@ -93,22 +95,31 @@ def _checks(graph: CompiledGraph, texts: Mapping[str, str]) -> dict[str, Callabl
         name.startswith("p") for leaf in index.nodes.leaves if leaf.body for name, _ in leaf.body.var_ranges
     )
 
+    settings = dict(graph.runnable.settings) if graph.runnable else {}
+    harness = settings.get("torch._inductor.config.benchmark_harness") != "False"
+
     def check_ir(name: str) -> Iterable[Defect]:
         tops = graph.pre if name.startswith("ir_pre") else graph.post
         nodes = NodeIndex([top for top in tops if top.span and top.span.path.name == name])
-        return chain(ir.field_defects(texts[name]), ir.graph_defects(nodes, texts[name], folder / name))
+        text = texts[name]
+
+        def check() -> Iterable[Defect]:
+            return chain(ir.field_defects(text), ir.graph_defects(nodes, text, folder / name))
+
+        alone = not any(map(ir.lacks_members, nodes.tops))
+        return _ir_files.defects(text, check) if alone else check()
 
     return {
         **{name: partial(check_ir, name) for name in texts if _IR.match(name)},
         _FX: lambda: fx_defects(texts[_FX], frees_unused=frees_unused),
         _FX_BEFORE: lambda: fx_defects(texts[_FX_BEFORE], frees_unused=frees_unused),
         **{
-            name: partial(wrapper.wrapper_defects, code, texts[name], folder / name)
+            name: partial(wrapper.wrapper_defects, code, texts[name], folder / name, harness=harness)
             for name in (_CODE, _CPP_CODE)
             if code and name in texts
         },
         _RUNNABLE: lambda: runnable_defects(
-            texts[_RUNNABLE], folder / _RUNNABLE, texts.get(_FX_BEFORE) if names_operations else None
+            texts[_RUNNABLE], folder / _RUNNABLE, texts.get(_FX_BEFORE), prints_same=names_operations
         ),
     }
 
@@ -116,6 +127,11 @@ def _checks(graph: CompiledGraph, texts: Mapping[str, str]) -> dict[str, Callabl
 def _parts(graph: CompiledGraph, file: FileRead, text: str, intact: bool) -> Iterator[FileCheck]:
     """Sort the lines of a file, those of its kernels apart."""
     name = file.path.name
+    if not file.unread and _IR.match(name):  # most lines of a dump
+        printed = text.removesuffix("\n").split("\n")
+        empty = sum(1 for line in printed if not line or line.isspace())
+        yield FileCheck(name, 1, len(printed), read=len(printed) - empty, comments=empty)
+        return
     lines = dict(enumerate(text.removesuffix("\n").split("\n"), 1))
     if file.unread == file.lines:
         unread = set(lines)
@@ -143,7 +159,9 @@ def _parts(graph: CompiledGraph, file: FileRead, text: str, intact: bool) -> Ite
         added = {number: lines.pop(number) for number in _numbers(code.added) if number in lines}
         yield _counted(f"added to {name}", added, set(), unread, comment=comment, checked=False)
     kind = f"wrapper in {name}" if code else name
-    yield _counted(kind, lines, _read_lines(graph, name, lines), unread, comment=comment, checked=intact)
+    yield _counted(
+        kind, lines, _read_lines(graph, name, text, lines), unread, comment=comment, checked=intact
+    )
 
 
 def _counted(
@@ -168,16 +186,17 @@ def _numbers(spans: Iterable[Span]) -> set[int]:
     return {number for span in spans for number in range(span.first, span.last + 1)}
 
 
-def _read_lines(graph: CompiledGraph, name: str, lines: dict[int, str]) -> set[int]:
+def _read_lines(graph: CompiledGraph, name: str, text: str, lines: dict[int, str]) -> set[int]:
     """Return the numbers of the lines whose content is in a record."""
     if _IR.match(name):
-        return {number for number, line in lines.items() if line}
+        return {number for number, line in lines.items() if line and not line.isspace()}
     if name in (_FX, _FX_BEFORE):
-        modules = fx_modules("\n".join(lines.values()))
+        modules = fx_modules(text)
         nodes = {node.line for module in modules for node in module.nodes}
         returns = {module.returned[0] for module in modules if module.returned}
         starts = ("# File: ", "def forward(")
-        trees = {n for n, line in lines.items() if TREE_TYPES.fullmatch(line) or TREE_INPUTS.fullmatch(line)}
+        with_tree = lines.items() if TREE in text else ()
+        trees = {n for n, line in with_tree if TREE_TYPES.fullmatch(line) or TREE_INPUTS.fullmatch(line)}
         return nodes | returns | trees | {n for n, line in lines.items() if line.lstrip().startswith(starts)}
     if name == _RUNNABLE:
         settings = (*VERSION_COMMENTS, "os.environ[", "torch._")

@@ -11,16 +11,18 @@ line. So a line that is missing leaves a name undefined or never freed.
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from inductor_probe.analysis.completeness import Defect, words
 from inductor_probe.analysis.completeness.python_names import expression_names, undefined_names
 from inductor_probe.backends.brackets import split_arguments
-from inductor_probe.reader.fx import TREE_INPUTS, tree_names
+from inductor_probe.reader.fx import PROGRAM_NOT_WRITTEN, TREE, TREE_INPUTS, tree_names
 from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.values import shorten
 
@@ -33,11 +35,11 @@ _FREES = re.compile(r"(?P<value>.*);  (?P<names>(?:\w+ = )+)None")
 _TYPE = re.compile(r"\"[\w\s\[\]().,:+*/<>=!&|-]+\"|[\w\s\[\]().,:+*/<>=!&|-]+")
 _PARAM = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:: (?P<type>.+))?")
 _RETURN = re.compile(r" +return (?P<value>.+)")
-# What torch.fx puts into the globals of generated code: `_register_custom_builtin` in `torch/fx/graph.py`.
-_GLOBALS = words(
-    "torch device inf nan NoneType fx_pytree pytree self operator _operator math builtins slice float int "
-    "bool range getattr max min round abs sum pow len list tuple dict set type"
-)
+# What torch.fx puts into the globals of generated code (`_register_custom_builtin`, `torch/fx/graph.py`), and
+# what Python has without that: `complex(0, 1)`.
+_GLOBALS = words("torch device inf nan NoneType fx_pytree pytree self operator _operator math builtins") | {
+    *dir(builtins)
+}
 
 # Of the program. Imports that nothing uses are not required: a release may omit them, and nothing depends on
 # them.
@@ -66,8 +68,13 @@ VERSION_COMMENTS = ("# torch version: ", "# torch cuda version: ", "# torch git 
 _SETTING = re.compile(r"(?P<name>torch\.\S+) = ")
 _STORAGE = re.compile(r"    (?P<name>buf\d+) = reader\.storage\(.*\)")
 _ARGUMENT = re.compile(r"    reader\.(?!storage\b)\w+\((?P<arguments>.*)\)  # (?P<name>\w+).*")
-# `nan` is printed by torch.fx, and not imported here by torch 2.13.
-_PRINTED = frozenset(("nan",))
+# What no program can be given: `reader.unsupported('arg0_1')  # unsupported type for dumping: ...`, and as a
+# comment before torch 2.12.
+_UNSUPPORTED = re.compile(
+    r"    (?:# (?P<older>\w+) was|reader\.unsupported\('(?P<name>\w+)'\)  #) unsupported type for dumping: .*"
+)
+# Torch.fx prints these, and the program does not import them.
+_PRINTED = _GLOBALS - words("torch device inf")
 _OF_TREES = frozenset(("fx_pytree", "pytree"))
 # `self.seq = Module(` and what it holds, a line each, up to `)`: the text of a module, which is no Python.
 _MODULE_TEXT = re.compile(
@@ -104,6 +111,7 @@ class FxModule:
     """Of a program of torch.export: the line that unpacks its inputs."""
 
 
+@lru_cache(maxsize=2)
 def fx_modules(text: str) -> list[FxModule]:
     """Return the modules of an FX file in order; a line that belongs to none begins one without a name."""
     modules: list[FxModule] = []
@@ -111,8 +119,10 @@ def fx_modules(text: str) -> list[FxModule]:
         if match := _CLASS.fullmatch(line):
             modules.append(FxModule(match["name"], number))
             continue
-        forward, node, returned = _FORWARD.fullmatch(line), _NODE.fullmatch(line), _RETURN.fullmatch(line)
-        tree = TREE_INPUTS.fullmatch(line)
+        node, forward, returned = _NODE.fullmatch(line), None, None
+        if node is None:
+            forward, returned = _FORWARD.fullmatch(line), _RETURN.fullmatch(line)
+        tree = TREE_INPUTS.fullmatch(line) if TREE in line else None
         if not (forward or node or returned or tree) or line.lstrip().startswith("#"):
             continue
         if not modules:
@@ -216,14 +226,19 @@ def _undefined(names: Set[str]) -> list[str]:
     return [name for name in sorted(names - _GLOBALS) if not name.startswith("torch_")]
 
 
-def runnable_defects(text: str, path: Path, readable: str | None) -> Iterator[Defect]:
+def runnable_defects(
+    text: str, path: Path, readable: str | None, *, prints_same: bool = True
+) -> Iterator[Defect]:
     """Yield what the program lacks.
 
     Args:
         text: of the program.
         path: of the file.
-        readable: the text of `fx_graph_readable.py`, where that prints the same graph.
+        readable: the text of `fx_graph_readable.py`.
+        prints_same: whether that has the same graph (torch 2.5 and later), and no other of the same function.
     """
+    if text.startswith(PROGRAM_NOT_WRITTEN):
+        return
     lines = text.split("\n")
     present = set(lines)
     for line in (*_LINES, *(_SOURCE_LINES if _SOURCE_LINES[0] in present else ())):
@@ -236,23 +251,30 @@ def runnable_defects(text: str, path: Path, readable: str | None) -> Iterator[De
     # Module()`), and nothing for no arguments.
     python = text.replace("(reader):\nload_args", "(reader): pass\nload_args")
     python = _MODULE_TEXT.sub(lambda match: f"{match[1]}_module = None" + "\n" * match[0].count("\n"), python)
+    module = next(iter(fx_modules(readable)), None) if readable else None
+    is_same = False
+    if module is not None and module.returned:
+        python_lines = python.split("\n")
+        is_same = _leave_out(python_lines, _statements(module, module.returned[1]))
+        python = "\n".join(python_lines)
     parsed = parse_readable_part(python, path)
     if parsed.problems:
         yield from ((problem.span, problem.message) for problem in parsed.problems)
         return
-    yield from undefined_names(parsed.tree, known=_PRINTED | _OF_TREES, ignored={"load_args"})
     yield from _settings(lines)
     classes = (node for node in parsed.tree.body if isinstance(node, ast.ClassDef) and node.name == "Repro")
     methods = (node for repro in classes for node in repro.body if isinstance(node, ast.FunctionDef))
     forward = next((node for node in methods if node.name == "forward"), None)
+    if forward is not None and module is not None and module.returned and prints_same and not is_same:
+        yield from _same_graph(lines, forward, _statements(module, module.returned[1]))
+    known, ascii_lines = _PRINTED | _OF_TREES, python.split("\n") if python.isascii() else ()
+    yield from undefined_names(parsed.tree, known=known, ignored={"load_args"}, lines=ascii_lines)
     if forward is None:
         yield len(lines), "class Repro has no def forward"
         return
     params = [argument.arg for argument in forward.args.args[1:]]
-    tree = next((match for line in lines if (match := TREE_INPUTS.fullmatch(line))), None)
+    tree = next((match for line in lines if TREE in line and (match := TREE_INPUTS.fullmatch(line))), None)
     yield from _arguments(lines, [*tree_names(tree["names"])] if tree else params)
-    if readable is not None and (modules := fx_modules(readable)) and modules[0].returned:
-        yield from _same_graph(lines, forward, modules[0], modules[0].returned[1])
 
 
 def _settings(lines: list[str]) -> Iterator[Defect]:
@@ -270,14 +292,20 @@ def _arguments(lines: list[str], params: list[str]) -> Iterator[Defect]:
     names: list[str] = []
     storages: dict[str, int] = {}
     used: set[str] = set()
+    in_argument = False  # what is in an unsupported list stands between quotes
     end = len(lines)
     for number, line in enumerate(lines, 1):
         if match := _STORAGE.fullmatch(line):
             if match["name"] != f"buf{len(storages)}":
                 yield number, f"expected buf{len(storages)}, not {match['name']}"
             storages[match["name"]] = number
+        elif line == '    """':
+            in_argument = not in_argument
+        elif not in_argument and (match := _UNSUPPORTED.fullmatch(line)):
+            names.append(match["name"] or match["older"])
         elif match := _ARGUMENT.fullmatch(line):
-            names.append(match["name"])
+            if not in_argument:
+                names.append(match["name"])
             first = match["arguments"].partition(",")[0]
             used.add(first)
             if re.fullmatch(r"buf\d+", first) and first not in storages:
@@ -293,18 +321,37 @@ def _arguments(lines: list[str], params: list[str]) -> Iterator[Defect]:
         yield end, f"load_args {detail} of forward"
 
 
-def _same_graph(
-    lines: list[str], forward: ast.FunctionDef, module: FxModule, returned: str
-) -> Iterator[Defect]:
-    """Compare the nodes line by line, without types and comments, up to the first difference."""
+def _statements(module: FxModule, returned: str) -> list[str]:
+    """Return the statements of a module as the program has them: without types and comments."""
+    tree = [module.tree[1]] if module.tree else []
+    return [*tree, *(node.statement for node in module.nodes), f"return {returned}"]
+
+
+def _leave_out(lines: list[str], expected: list[str]) -> bool:
+    """Empty the body of `forward` if it is `expected`, which is checked elsewhere; return whether it is."""
+    row = next((row for row, line in enumerate(lines) if line.startswith("    def forward(self")), len(lines))
+    rows: list[int] = []
+    for statement in expected:
+        row += 1
+        while row < len(lines) and (not lines[row] or lines[row].isspace() or lines[row].lstrip()[0] == "#"):
+            row += 1
+        if row >= len(lines) or lines[row].strip() != statement:
+            return False
+        rows.append(row)
+    for row in rows:
+        lines[row] = ""
+    lines[rows[0]] = "        pass"
+    return True
+
+
+def _same_graph(lines: list[str], forward: ast.FunctionDef, expected: list[str]) -> Iterator[Defect]:
+    """Compare the nodes line by line up to the first difference."""
     end = forward.end_lineno or forward.lineno
     printed = [
         (number, line)
         for number in range(forward.lineno + 1, end + 1)
         if (line := lines[number - 1].strip()) and not line.startswith("#")
     ]
-    tree = [module.tree[1]] if module.tree else []
-    expected = [*tree, *(node.statement for node in module.nodes), f"return {returned}"]
     for (number, line), readable in zip([*printed, (end, "nothing")], [*expected, "nothing"], strict=False):
         if line != readable:
             yield number, f"{shorten(line)}, but fx_graph_readable.py has {shorten(readable)}"

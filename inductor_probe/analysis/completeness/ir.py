@@ -3,8 +3,9 @@
 The fields: `BaseSchedulerNode.debug_str`, `SchedulerBuffer.debug_str` and `SchedulerNode.debug_str_extra` in
 `torch/_inductor/scheduler.py` print them without a condition, but for `aliases` and `mutations`.
 
-The nodes: `Scheduler.compute_dependencies` makes the users of a buffer from what the nodes read, and
-`dead_node_elimination` takes a removed node out of both.
+The nodes: `Scheduler.compute_dependencies` makes the users of a buffer from what the nodes read.
+`dead_node_elimination` takes a removed node out of the file, but in some releases not from among the users of
+what it read: a user that is in neither file was removed.
 
 The loop bodies: `LoopBody.debug_str` in `torch/_inductor/loop_body.py` prints `var_ranges`, the index
 expressions and then one function a block, as torch.fx generates it.
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import pairwise
 from pathlib import Path
 
-from inductor_probe.analysis.completeness import Defect
+from inductor_probe.analysis.completeness import Defect, SoundTexts
 from inductor_probe.analysis.completeness.python_names import expression_names
 from inductor_probe.analysis.graph import NodeIndex
 from inductor_probe.model.ir import (
@@ -35,6 +36,7 @@ from inductor_probe.model.ir import (
 )
 from inductor_probe.model.span import Span
 from inductor_probe.reader.blocks import LAYOUT_LINE, OUTPUT_HEADER, NodeBlock, Statement, split
+from inductor_probe.reader.ir import lacks_children
 from inductor_probe.reader.values import shorten
 
 _OUTPUTS = "outputs"
@@ -50,8 +52,6 @@ _DEP_NAME = re.compile(r"(?:MemoryDep\(|StarDep\(name=)'(?P<name>\w+)'")
 _DISTANCE = re.compile(r"-?\d+|inf")
 # Templates have no loop body that torch prints.
 _NO_BODY = re.compile(r"\w*Template\w*")
-# Torch before 2.5 names nodes by their buffers, and leaves those that it removed among the users.
-_OPERATION = re.compile(r"op\d")
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\w*[(.])")
 _METHOD = re.compile(r"self\.(?P<name>(?:masked_subblock|scan)\d+)")
@@ -174,9 +174,7 @@ def _outputs(statements: list[Statement]) -> Iterator[Defect]:
 
 def _children(block: NodeBlock) -> Iterator[Defect]:
     """`op0_op1: FusedSchedulerNode(SchedulerNode,SchedulerNode)` joins names, and lists classes."""
-    # `buf0_buf1.snodes = ['buf0', 'buf1']` was all that torch printed until August 2023.
-    lists_names = any(statement.key == "snodes" for statement in block.statements)
-    if not block.children and ("Fused" not in block.kind or lists_names):
+    if not block.children:  # torch printed all of them or, where it failed on the way, none
         return
     kinds = ",".join(child.kind for child in block.children)
     if block.ir not in ("NoneType", kinds):
@@ -184,6 +182,18 @@ def _children(block: NodeBlock) -> Iterator[Defect]:
     names = "_".join(child.name for child in block.children)
     if names != block.name:
         yield block.first, f"{block.name} contains {names or 'no node'}"
+
+
+def lacks_members(top: SchedulerNode) -> bool:
+    """Return whether a fused node stands in its file without its members, or one of those without its own.
+
+    The reader may have taken them from the file before fusion: see `with_children`.
+    """
+    if not top.children:
+        return lacks_children(top)
+    first = top.children[0].span
+    elsewhere = first is not None and top.span is not None and first.path != top.span.path
+    return elsewhere or any(lacks_members(child) for child in top.children)
 
 
 def graph_defects(nodes: NodeIndex, text: str, path: Path) -> Iterator[Defect]:
@@ -218,11 +228,6 @@ def _written(leaf: SchedulerNode, nodes: NodeIndex) -> Iterator[Defect]:
         in_place = buffer.kind == "MutationOutput" and len(leaf.outputs) > 1
         if written and buffer.name not in written and not in_place:
             yield buffer.span or leaf.span, f"{leaf.name} does not write its output {buffer.name}"
-        for user in buffer.users:
-            # Of a buffer that lies in another, users of that one are listed, removed ones among them.
-            if _OPERATION.match(user.node) and user.node not in nodes.leaf and not buffer.aliases:
-                message = f"{buffer.name} has the user {user.node}, which is not in the file"
-                yield buffer.span, message
 
 
 def _fused(top: SchedulerNode) -> Iterator[str]:
@@ -263,7 +268,8 @@ def _readers(nodes: NodeIndex, mutated: Set[str]) -> Iterator[Defect]:
     for buffer in buffers.values():
         for user in buffer.users if buffer.name not in shared else ():
             if (
-                _OPERATION.match(user.node)
+                user.node in nodes.leaf
+                and user.node not in buffers  # torch before 2.5 names nodes so, and keeps users it removed
                 and not user.is_weak
                 and user.kind != "NopKernelSchedulerNode"
                 and user.node not in readers[buffer.name]
@@ -296,7 +302,19 @@ def _body_defects(
     span = body.span
     if span is None:
         return
-    printed = [line.strip() for line in lines[span.first : span.last]]
+    text = "\n".join(lines[span.first : span.last])
+    yield from _bodies.defects(text, lambda: _text_defects(body, text, span))
+    for message in _accesses(node, body, mutated):
+        yield span, message
+
+
+_bodies = SoundTexts()
+"""Most are in both files, and in further graphs."""
+
+
+def _text_defects(body: LoopBody, text: str, span: Span) -> Iterator[Defect]:
+    """Yield what the text of a loop body lacks by itself."""
+    printed = [line.strip() for line in text.split("\n")]
     if not any(line.startswith("var_ranges = ") for line in printed):
         yield span, "has no var_ranges"
     for message in _indexes(body):
@@ -312,8 +330,6 @@ def _body_defects(
             yield span, f"defines {name}, which nothing calls"
     for block in body.blocks:
         yield from _block_names(body, block, blocks)
-    for message in _accesses(node, body, mutated):
-        yield span, message
 
 
 def _indexes(body: LoopBody) -> Iterator[str]:
@@ -363,17 +379,18 @@ def _block_names(body: LoopBody, block: Block, blocks: Set[str]) -> Iterator[Def
     known = set(block.params)
     indexes = {name for name, _ in body.indexes}
     for op in block.ops:
-        span = body.place(op)
-        for value in _flat(_values(op)):
-            if isinstance(value, Ref) and value.name not in known:
-                yield span, f"uses {value.name} before it is defined"
+        for value in _values(op):
+            refs = (value,) if type(value) is Ref else _flat(value) if type(value) is tuple else ()
+            for ref in refs:
+                if isinstance(ref, Ref) and ref.name not in known:
+                    yield body.place(op), f"uses {ref.name} before it is defined"
         if op.target == "self.get_index":
             if not op.args or op.args[0] not in indexes:
-                yield span, f"uses the index {op.args[0] if op.args else ''}, which is not defined"
+                yield body.place(op), f"uses the index {op.args[0] if op.args else ''}, which is not defined"
         elif op.target.startswith("self.masked_") and op.target.removeprefix("self.") not in blocks:
-            yield span, f"calls {op.target.removeprefix('self.')}, which is not defined"
+            yield body.place(op), f"calls {op.target.removeprefix('self.')}, which is not defined"
         if op.result in known:
-            yield span, f"defines {op.result} twice"
+            yield body.place(op), f"defines {op.result} twice"
         known.add(op.result)
     for value in _flat((block.result,)):
         if isinstance(value, Ref) and value.name not in known:
@@ -388,9 +405,11 @@ def _accesses(node: SchedulerNode, body: LoopBody, mutated: Set[str]) -> Iterato
     ops = [op for block in body.blocks for op in block.ops]
     stored = {str(op.args[0]) for op in ops if op.target in _STORES and op.args}
     loaded = {str(op.args[0]) for op in ops if op.target == "ops.load" and op.args}
-    named = {value for op in ops for value in _flat(_values(op)) if isinstance(value, str)}
     read = {dep.name for dep in node.reads if isinstance(dep, MemoryDep)}
     written = {dep.name for dep in node.writes if isinstance(dep, MemoryDep | StarDep)}
+    named = loaded
+    if not read <= loaded:  # `ops.bucketize` and others name what they read
+        named = {value for op in ops for value in _flat(_values(op)) if isinstance(value, str)}
     for names, message in (
         (written - stored, "writes {}, which its loop body does not store"),
         (stored - written, "stores {}, which its writes do not list"),
@@ -401,7 +420,7 @@ def _accesses(node: SchedulerNode, body: LoopBody, mutated: Set[str]) -> Iterato
 
 
 def _values(op: Op) -> tuple[Value, ...]:
-    return (*op.args, *(value for _, value in op.kwargs))
+    return (*op.args, *(value for _, value in op.kwargs)) if op.kwargs else op.args
 
 
 def _flat(values: Iterable[Value]) -> Iterator[Value]:

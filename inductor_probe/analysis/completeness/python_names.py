@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from inductor_probe.reader.python_text import parse_readable_part
+from inductor_probe.analysis.completeness import once_per_text
+from inductor_probe.reader.python_text import LARGEST_EXPRESSION, parse_expression, parse_readable_part
 
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__compile_source__"}
 _Body: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _BRANCHES = (ast.If, ast.While, ast.For, ast.Try)
+_SIMPLE = (ast.Expr, ast.Assign, ast.Delete, ast.Return, ast.Import, ast.ImportFrom, ast.AnnAssign)
+"""Statements whose names are looked up by their text, if they stand in a line."""
+_WITH_NAMES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)
+_Uses: TypeAlias = "tuple[tuple[str, type[ast.expr_context]], ...]"
+"""The names of a statement as they come, and what becomes of each."""
 
 
 @dataclass(slots=True)
@@ -41,9 +47,25 @@ class _Scope:
             scope = scope.outer
         return name in _BUILTINS
 
+    def follow(self, uses: _Uses, in_branch: bool) -> Iterator[str]:
+        """Bind and unbind the names of a statement, and yield those used that are not bound."""
+        names = self.names
+        for name, context in uses:
+            if context is ast.Store:
+                names[name] = True
+                continue
+            if not (names.get(name) or (context is ast.Load and self.knows(name))):
+                yield name
+            if context is ast.Del:
+                names[name] = in_branch and names.get(name, False)
+
 
 def undefined_names(
-    tree: ast.Module, *, known: Set[str] = frozenset(), ignored: Set[str] = frozenset()
+    tree: ast.Module,
+    *,
+    known: Set[str] = frozenset(),
+    ignored: Set[str] = frozenset(),
+    lines: Sequence[str] = (),
 ) -> Iterator[tuple[int, str]]:
     """Yield each use of a name that is not defined at that point.
 
@@ -51,6 +73,7 @@ def undefined_names(
         tree: the text, parsed.
         known: names that are taken as defined.
         ignored: names of functions whose bodies are not followed.
+        lines: of the text, where that is all ASCII: what is the same in each file is then gone through once.
     """
     undefined: list[tuple[int, str]] = []
     bodies: list[tuple[_Body, _Scope]] = [(tree, module := _Scope())]
@@ -64,15 +87,15 @@ def undefined_names(
             scope.names.update((argument.arg, True) for argument in (*parameters, *extra))
             if not isinstance(body, ast.Lambda) and body.name in ignored:
                 continue
-        undefined.extend(_walk(inner, scope, bodies))
+        undefined.extend(_walk(inner, scope, bodies, lines))
     for line, name in undefined:
         # `from torch.nn import *` binds "*", and may bind any name of a class
         if name not in known and not ("*" in module.names and name[:1].isupper()):
             yield line, f"{name} is used but not defined"
 
 
-def _walk(
-    nodes: list[ast.AST], scope: _Scope, bodies: list[tuple[_Body, _Scope]]
+def _walk(  # noqa: PLR0912 - one arm a kind
+    nodes: list[ast.AST], scope: _Scope, bodies: list[tuple[_Body, _Scope]], lines: Sequence[str]
 ) -> Iterator[tuple[int, str]]:
     """Follow nodes in order and yield the names that are not bound; put functions into `bodies`.
 
@@ -83,6 +106,9 @@ def _walk(
     while stack:
         node, scope, in_branch = stack.pop()
         parts: list[tuple[ast.AST | str, _Scope]] = []
+        if isinstance(node, _SIMPLE) and (uses := _uses(node, lines)) is not None:
+            yield from ((node.lineno, name) for name in scope.follow(uses, in_branch))
+            continue
         match node:
             case str(name) | ast.Name(id=name, ctx=ast.Store()):
                 scope.names[name] = True
@@ -115,6 +141,45 @@ def _walk(
         stack.extend((part, inner, in_branch) for part, inner in reversed(parts))
 
 
+_known_uses: dict[str, _Uses | None] = {}
+_MOST_USES = 16_384
+
+
+def _uses(node: ast.stmt, lines: Sequence[str]) -> _Uses | None:
+    """Return the names of a simple statement in order; None where one has a scope or value of its own."""
+    if node.lineno != node.end_lineno or not lines:
+        return _uses_in(node)
+    text = lines[node.lineno - 1][node.col_offset : node.end_col_offset]
+    if text not in _known_uses:
+        if len(_known_uses) >= _MOST_USES:
+            _known_uses.clear()
+        _known_uses[text] = _uses_in(node)
+    return _known_uses[text]
+
+
+def _uses_in(node: ast.AST) -> _Uses | None:
+    uses: list[tuple[str, type[ast.expr_context]]] = []
+    stack: list[ast.AST | str] = [node]
+    while stack:
+        part = stack.pop()
+        kind = type(part)
+        if isinstance(part, ast.Name):
+            uses.append((part.id, type(part.ctx)))
+        elif isinstance(part, str):
+            uses.append((part, ast.Store))
+        elif isinstance(part, ast.Attribute):
+            stack.append(part.value)
+        elif isinstance(part, ast.Call):
+            stack.extend(reversed([part.func, *part.args, *(word.value for word in part.keywords)]))
+        elif isinstance(part, ast.Tuple | ast.List):
+            stack.extend(reversed(part.elts))
+        elif kind in _WITH_NAMES:
+            return None
+        elif kind is not ast.Constant:
+            stack.extend(reversed(_in_order(part)))
+    return tuple(uses)
+
+
 def _within(scope: _Scope, *parts: ast.AST | str) -> list[tuple[ast.AST | str, _Scope]]:
     return [(part, scope) for part in parts]
 
@@ -141,9 +206,22 @@ def _defaults(arguments: ast.arguments) -> list[ast.expr]:
     return [default for default in (*arguments.defaults, *arguments.kw_defaults) if default is not None]
 
 
-def expression_names(text: str, path: Path = Path()) -> set[str] | None:
-    """Return the names that an expression uses, None when it is not an expression of Python."""
-    parsed = parse_readable_part(text, path)
+def _parsed(text: str) -> ast.Module:
+    """Parse the longest of expressions: what a network with thousands of inputs returns."""
+    parsed = parse_readable_part(text, Path())
     if parsed.problems:
+        raise ValueError(parsed.problems[0].message)
+    return parsed.tree
+
+
+@once_per_text
+def expression_names(text: str) -> frozenset[str] | None:
+    """Return the names that an expression uses, None when it is not an expression of Python."""
+    try:
+        tree = parse_expression(text) if len(text) <= LARGEST_EXPRESSION else _parsed(text)
+    except ValueError:
         return None
-    return {node.id for node in ast.walk(parsed.tree) if isinstance(node, ast.Name)}
+    uses = _uses_in(tree)
+    if uses is not None:
+        return frozenset(name for name, _ in uses)
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from inductor_probe.analysis.completeness import Defect, words
+from inductor_probe.analysis.completeness import Defect, SoundTexts, words
 from inductor_probe.analysis.completeness.cpp_names import bracket_defects, cpp_defects
 from inductor_probe.analysis.completeness.python_names import undefined_names
 from inductor_probe.model.code import Kernel, OutputCode, TritonFacts
 from inductor_probe.model.fx import FxGraph
-from inductor_probe.reader.python_text import parse_readable_part
+from inductor_probe.reader.python_text import parse_once, parse_readable_part
 from inductor_probe.reader.values import shorten
 
 # Imports that nothing uses are not required: a release may omit them, and nothing depends on them.
@@ -32,50 +32,54 @@ _RUNNER_LINES = (
 )
 _MAIN = '__name__ == "__main__"'
 _HANDLE = re.compile(r"\s*(?:#|//) \[Provenance debug handles\] \S+:(?P<number>\d{1,9})")
+_kernels = SoundTexts()
 # Triton kernels that inductor generates: a launch passes an argument for each parameter but block sizes.
 _GENERATED = words("pointwise reduction persistent_reduction split_scan foreach cooperative_reduction")
 
 
-def wrapper_defects(code: OutputCode, text: str, path: Path) -> Iterator[Defect]:
-    """Yield what `output_code.py` lacks, or `output_code.cpp`."""
+def wrapper_defects(code: OutputCode, text: str, path: Path, *, harness: bool = True) -> Iterator[Defect]:
+    """Yield what `output_code.py` lacks, or `output_code.cpp`; `harness` if torch was to write benchmarks."""
     if code.language == "cpp":
         lines = text.split("\n")
         if path.suffix == ".cpp":
             yield from bracket_defects(text, 1)
-        yield from _handles(lines, goes_on=True)
+        yield from _handles(lines)
         yield from _launches(code)
         for kernel in code.kernels:
             yield from _kernel(kernel, lines, path)
         return
-    tree = parse_readable_part(text, path).tree
     lines = text.split("\n")
     if code.added:  # what was moved or left out with it is the editor's matter
         for kernel in code.kernels:
             yield from _kernel(kernel, lines, path)
         return
-    yield from undefined_names(tree)
-    yield from _parts(tree, lines)
+    tree = parse_once(text, path).tree
+    parse_once.cache_clear()
+    yield from undefined_names(tree, lines=lines if text.isascii() else ())
+    yield from _parts(tree, lines, harness=harness)
     if code.inputs and not any(line.strip() == "args.clear()" for line in lines):
         yield len(lines), "the line args.clear() is missing"
-    yield from _handles(lines, goes_on="_backward_" in path.parent.name)
+    yield from _handles(lines)
     yield from _launches(code)
     for kernel in code.kernels:
         yield from _kernel(kernel, lines, path)
 
 
-def _parts(tree: ast.Module, lines: list[str]) -> Iterator[Defect]:
+def _parts(tree: ast.Module, lines: list[str], *, harness: bool) -> Iterator[Defect]:
     end = len(lines)
     for line in _LINES:
         if line not in lines:
             yield end, f"the line {line} is missing"
     functions = _functions(tree.body)
+    yield from _entry(tree, functions, lines)
+    if not harness:
+        return
     if _BENCHMARK not in functions:
         yield end, f"the function {_BENCHMARK} is missing"
     for name in ("get_args", _BENCHMARK):
         function = functions.get(name)
         if function and not isinstance(function.body[-1], ast.Return):
             yield function.lineno, f"the function {name} has no return"
-    yield from _entry(tree, functions, lines)
     main = tree.body[-1] if tree.body else None
     if not (isinstance(main, ast.If) and lines[main.lineno - 1].startswith(f"if {_MAIN}:")):
         yield end, f"the last part, if {_MAIN}, is missing"
@@ -96,26 +100,29 @@ def _entry(tree: ast.Module, functions: dict[str, ast.FunctionDef], lines: list[
         for start in _RUNNER_LINES:
             if not any(line.startswith(start) for line in lines):
                 yield len(lines), f"the line {start} is missing"
-    if call is not None and not any(isinstance(node, ast.Return) for node in ast.walk(call)):
+    if call is not None and not _returns(call):
         yield call.lineno, "the wrapper has no return"
+
+
+def _returns(statement: ast.stmt) -> bool:
+    blocks = (getattr(statement, name, ()) for name in ("body", "orelse", "finalbody"))
+    return isinstance(statement, ast.Return) or any(_returns(inner) for block in blocks for inner in block)
 
 
 def _functions(body: Iterable[ast.stmt]) -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
 
 
-def _handles(lines: list[str], *, goes_on: bool) -> Iterator[Defect]:
+def _handles(lines: list[str]) -> Iterator[Defect]:
     """`# [Provenance debug handles] cpp_fused_0:3` counts the launches (torch 2.9 and later).
 
-    It `goes_on` from the forward to the backward graph where the wrapper is in C++, and from one backward
-    graph to the next where autograd compiles them in one call of `backward`: torch counts from 1 in each call
-    of a compiler (`reset_provenance_globals`, torch/_inductor/debug.py).
+    It begins anywhere: some releases count from 1 in each call of a compiler (`reset_provenance_globals`,
+    torch/_inductor/debug.py), which may compile several graphs, others through the whole process.
     """
     numbers = {
         int(match["number"]): row for row, line in enumerate(lines, 1) if (match := _HANDLE.match(line))
     }
-    first = min(numbers, default=1) if goes_on else 1
-    for expected, number in enumerate(sorted(numbers), first):
+    for expected, number in enumerate(sorted(numbers), min(numbers, default=1)):
         if number != expected:
             yield numbers[number], f"the launch with debug handle {expected} is missing"
             return
@@ -151,13 +158,16 @@ def _kernel(kernel: Kernel, lines: list[str], path: Path) -> Iterator[Defect]:
                 yield span.first, f"the types of {kernel.name} are not those of its parameters"
         elif "cpp_pybinding" in line:
             yield span.first, f"not understood: {shorten(line)}"
-        yield from cpp_defects(kernel.source, span.first)
+        source = kernel.source
+        yield from _kernels.defects(source, lambda: cpp_defects(source, span.first))
     elif kernel.backend == "triton":
         parsed = parse_readable_part(kernel.source, path)
         for problem in parsed.problems:
             yield span, f"the text of {kernel.name} is {problem.message}"
         if not parsed.problems:
-            for line_number, message in undefined_names(Chosen.of(parsed.tree)):
+            source_lines = kernel.source.split("\n") if kernel.source.isascii() else ()
+            tree = Chosen.of(parsed.tree) if "False" in kernel.source else parsed.tree
+            for line_number, message in undefined_names(tree, lines=source_lines):
                 yield span.first + line_number - 1, message
     # A parameter that no line stores through was removed with its buffer, so a line is missing.
     words = Counter(re.findall(r"\w+", kernel.source))
@@ -198,7 +208,8 @@ class Chosen(ast.NodeTransformer):
 
 def fx_defects(fx: FxGraph, code: OutputCode) -> Iterator[Defect]:
     """Yield where the wrapper takes or returns other values than the FX graph that was lowered."""
-    names = tuple(node.name for node in fx.inputs)
+    left_out = inputs_left_out(fx, code)
+    names = tuple(node.name for node in fx.inputs if node.name not in left_out)
     if code.language == "cpp":  # a number that torch.export fixed is no input of a package
         names = tuple(name for name in names if name in code.inputs)
     if names != code.inputs:
@@ -206,3 +217,16 @@ def fx_defects(fx: FxGraph, code: OutputCode) -> Iterator[Defect]:
         yield 1, f"the wrapper takes {wrapper}, the FX graph {graph}"
     if len(fx.outputs) != len(code.returns):
         yield 1, f"the wrapper returns {len(code.returns)} values, the FX graph {len(fx.outputs)}"
+
+
+def inputs_left_out(fx: FxGraph, code: OutputCode) -> tuple[str, ...]:
+    """Return inputs of the FX graph that the wrapper does not take, and that are no tensors and unused.
+
+    Some releases leave out one that is None, or a `BackwardState` (`GraphLowering.placeholder`).
+    """
+    used = {name for node in fx.nodes for name in node.inputs}.union(name for name in fx.outputs if name)
+    return tuple(
+        node.name
+        for node in fx.inputs
+        if node.type is None and node.name not in used and node.name not in code.inputs
+    )

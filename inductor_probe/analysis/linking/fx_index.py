@@ -138,6 +138,7 @@ class FxIndex:
                 self.users.setdefault(name, []).append(node.name)
             if node.name not in self.roots and self.free.issuperset(needs):
                 self.free.add(node.name)
+        self._from_memory = self.roots - self.free
         self.does = {name: (op, self.shape[name].floating) for name, op in self.op.items()}
 
     def _needed(self, node: FxNode) -> tuple[str, ...]:
@@ -174,6 +175,7 @@ class FxIndex:
         """
         inside: set[str] = set()
         reached: set[str] = set()
+        needs, sizes, from_memory = self.needs, self.sizes, self._from_memory
         stack = [value]
         while stack:
             name = stack.pop()
@@ -182,12 +184,11 @@ class FxIndex:
             if name in known:
                 reached.add(name)
                 continue
-            if name not in self.sizes:
+            if name not in sizes:
                 inside.add(name)
-            stack.extend(self.needs.get(name, ()))
-            is_memory = name not in self.needs or (name in self.roots and name not in self.free)
-            if is_memory or len(inside) > _FAR:
+            if name in from_memory or name not in needs or len(inside) > _FAR:
                 return None
+            stack += needs[name]
         return Cone(value, self.sorted(inside), frozenset(reached))
 
     def reachable(self, known: Collection[str], within: Collection[str] | None) -> tuple[str, ...]:
@@ -220,8 +221,11 @@ class FxIndex:
 
     def sorted(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return `names` in the order of the graph; those it does not have come last."""
+        listed = list(names)
+        if len(listed) < 2:
+            return tuple(listed)
         last = len(self.position)
-        return tuple(sorted(names, key=lambda name: self.position.get(name, last)))
+        return tuple(sorted(listed, key=lambda name: self.position.get(name, last)))
 
 
 @once_per_graph

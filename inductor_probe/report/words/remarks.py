@@ -136,6 +136,13 @@ _RUN_WORDS: Mapping[str, _Words] = {
         "{kernels:# launched kernel} {kernels:?has/have} no scheduler node: torch dumps only the IR of the "
         "last part of a graph with branches, loops or partitions; probe dump keeps that of each"
     ),
+    "members-left-out": (
+        "torch left the members of {nodes:# fused node} out of ir_post_fusion.txt, as it does where it fails "
+        "to print one: they are read from the fused node's name and from ir_pre_fusion.txt"
+    ),
+    "input-left-out": (
+        "torch left {names} out of the wrapper: inputs without a tensor that no node of the FX graph uses"
+    ),
     "added-code": (
         "{lines:# line} of output_code.py, the first {first}, {lines:?is/are} not of the forms that torch "
         "prints: added by hand, it seems, and not read; the rest is"
