@@ -18,6 +18,7 @@ from inductor_probe.cli.screen import OutputFormat, give, give_rows
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.decision import DECISION_KINDS
 from inductor_probe.model.kernels import KernelRow
+from inductor_probe.report.units import one_word
 from inductor_probe.report.visible import visible
 
 _TARGET = click.argument("target", required=False, metavar="[RUN|GRAPH]", type=TARGET)
@@ -86,7 +87,7 @@ def kernels(
     status = give_rows(rows, output_format)
     scalar = [row.name for row in rows if any(remark.decisions for remark in row.remarks)]
     if scalar and "scalar" in traits and output_format != "json":
-        screen.say(f"next: probe why {scalar[0]}{f' {target}' if target else ''}")
+        screen.say(f"next: {one_word(' '.join(filter(None, ('probe why', scalar[0], target))))}")
     return status
 
 
@@ -248,7 +249,7 @@ def show(
         return screen.warn(pages.problems)
     status = give_rows(pages, output_format)
     if pages.outline and output_format != "json":
-        screen.say(f"next: probe show {_short_name(pages[0])}")
+        screen.say(f"next: {one_word(f'probe show {_short_name(pages[0])}')}")
     return status
 
 
