@@ -55,6 +55,8 @@ _LEAST = 6
 """The narrowest that a column of paths gets; one of names, before words are broken."""
 _LEAST_WORD = 30
 """A word of so many columns is broken at its separators before a place is cut."""
+_LEAST_IN_TEXT = 36
+"""A name in a column of texts is not cut to less before texts are broken."""
 _LEAST_NAME = 18
 """The narrowest that a column of names gets, before more than names and spaces is broken."""
 _BELOW = 4
@@ -371,9 +373,10 @@ def _widths(
         return longest_part(texts, words=words)
 
     narrow({"end"}, lambda index: columns[index].least)
-    narrow({"middle"}, lambda _: _LEAST_NAME)
+    narrow({"middle"}, lambda index: _LEAST_NAME if columns[index].fold == "middle" else _LEAST_IN_TEXT)
     narrow({"words"}, lambda index: min(unbroken(index, words=True), _LEAST_WORD))
     narrow({"path"}, lambda index: 1 + max(cell_len(_file_name(text)) for text, _, _, _ in cells[index]))
+    narrow({"middle"}, lambda _: _LEAST_NAME)
     narrow({"path"}, lambda _: _LEAST)
     narrow({"words"}, lambda index: unbroken(index, words=False))
     narrow({"never"}, lambda index: unbroken(index, words=False))
