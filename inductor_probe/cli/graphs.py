@@ -18,8 +18,9 @@ from inductor_probe.cli.screen import OutputFormat, give, give_rows
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.decision import DECISION_KINDS
 from inductor_probe.model.kernels import KernelRow
+from inductor_probe.report.document import Code
+from inductor_probe.report.pages.kernels import LEXERS
 from inductor_probe.report.units import one_word
-from inductor_probe.report.visible import visible
 
 _TARGET = click.argument("target", required=False, metavar="[RUN|GRAPH]", type=TARGET)
 _NAME = click.argument("words", nargs=-1, metavar="[NAME] [RUN|GRAPH]", type=NAME)
@@ -258,15 +259,16 @@ def _short_name(page: ip.Page) -> str:
 
 
 def _annotate(pages: ip.Pages, output: Path | None, *, line_directives: bool, force: bool) -> None:
-    kernels = [page for page in pages if isinstance(page.record, KernelRow)]
+    kernels = [(page, page.record) for page in pages if isinstance(page.record, KernelRow)]
     if not kernels:
         raise ProbeError("--annotate needs the name of a kernel", "probe kernels lists them")
     if len(kernels) > 1:
-        graphs = ", ".join(map(_short_name, kernels))
+        graphs = ", ".join(_short_name(page) for page, _ in kernels)
         raise ProbeError(f"{len(kernels)} graphs have this kernel: name one", f"one of {graphs}")
-    text = kernels[0].annotated(line_directives=line_directives)
+    ((page, kernel),) = kernels
+    text = page.annotated(line_directives=line_directives)
     if output is None:
-        sys.stdout.write(visible(text))  # source code: no line of it may be broken
+        screen.show([Code(text, LEXERS.get(kernel.backend, ""))])
         return
     screen.write_output(output, text, force=force)
     screen.say(f"written: {screen.relative(output)}")

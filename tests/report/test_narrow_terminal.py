@@ -21,7 +21,7 @@ from inductor_probe.report.document import Document
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.units import one_word
 from tests.conftest import DUMPS
-from tests.dumps import run_in
+from tests.dumps import ANTIALIAS, FOREACH, LATEST, run_in
 
 RUNS = sorted(
     path.parent.relative_to(DUMPS) for path in DUMPS.glob("torch-2.1[13].*/*/run_*") if path.is_dir()
@@ -106,3 +106,35 @@ def test_what_is_next_can_be_copied_from_a_narrow_terminal(monkeypatch: pytest.M
         "dumped is above",
         "hint: see `probe check g`",
     ]
+
+
+def test_the_members_of_a_foreach_node_are_folded_and_a_command_has_the_rest() -> None:
+    """Of an optimizer of a hundred parameters each list of them took a screen."""
+    kernel = to_text(ip.show("triton_for_fused_1", FOREACH).document, 200)
+    assert (
+        "nodes              op16, op4, ... (16: probe nodes --kernel triton_for_fused_1), fused as" in kernel
+    )
+    assert "divisible by 16    in_ptr0, in_ptr1, ... (32: --json)" in kernel
+    assert "and 8 more: probe show triton_for_fused_1 --json" in kernel
+    assert "output_code.py:377  arg13_1, arg16_1, ... (32: --json), stream=stream0" in kernel
+    assert len(ip.nodes(FOREACH).where(kernel="triton_for_fused_1")) == 16
+    why = to_text(ip.why("op16", target=FOREACH).document, 80)
+    assert "op16_op4_op20_op27_op17_op5_…op22_op29_op19_op7_op23_op31" in why
+    fused = ip.nodes(FOREACH)[4].top
+    assert fused is not None
+    assert "and 4 more: probe show op19 shows the next" in to_text(ip.show(fused, FOREACH).document, 80)
+
+
+@pytest.mark.parametrize(
+    ("verb", "answer"),
+    [
+        ("why", "! missed at op1: 20.2 MiB"),
+        ("nodes", "model__0_inference_0.0  4 nodes (4 pointwise); 1 kernel"),
+        ("layouts", "accessed non-contiguously: arg0_1"),
+        ("fusion", "shared: op3 and op5 (60 KiB)"),
+    ],
+)
+def test_the_answer_comes_first(verb: str, answer: str) -> None:
+    """A sentence for the whole, and then the evidence."""
+    target = LATEST / "multi_output_no_fuse" if verb == "fusion" else ANTIALIAS
+    assert answer in to_text(getattr(ip, verb)(target=target).document, 80).splitlines()[:3]

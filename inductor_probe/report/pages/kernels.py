@@ -47,7 +47,7 @@ _MOST_ARGUMENTS = 24
 _MOST_PASSED = 3
 _MOST_PAGES = 40
 """Kernels whose page comes along with a table; a notebook with thousands could not be opened again."""
-_LEXERS = {"cpp": "cpp", "triton": "python", "cutedsl": "python", "pallas": "python"}
+LEXERS = {"cpp": "cpp", "triton": "python", "cutedsl": "python", "pallas": "python"}
 _KINDS = {"persistent_reduction": "persistent", "user_autotune": "user's own"}
 """Heuristics by the words that fit into a column."""
 _BOUND = Column("at least", right=True, most=16)
@@ -171,7 +171,7 @@ def kernel_page(row: KernelRow, code: bool = False) -> Iterator[Block]:
     for text in conflict_texts(row.fx_proofs, row.name):
         yield RemarkLine("hazard", text)
     if row.source:
-        source = Code(row.source, _LEXERS.get(row.backend, ""))
+        source = Code(row.source, LEXERS.get(row.backend, ""))
         if code:
             yield Heading(("text", "bold"), 2)
             yield source
