@@ -46,6 +46,7 @@ from inductor_probe.model.bench import INPUTS, BenchFile, BenchKernelOutput, Ben
 from inductor_probe.report.document import Code, Line
 from inductor_probe.report.pages.bench import bench_file_lines, settings_table, variant_diffs
 from inductor_probe.report.pages.kernel_check import kernel_check_page
+from inductor_probe.report.units import one_word
 from inductor_probe.report.words.bench import next_steps, result_sentence
 from inductor_probe.report.words.kernel_check import summary
 
@@ -150,8 +151,8 @@ def bench_kernel(
     if first := next((f"{kernel}_v2" for kernel in file.kernels), None):
         place = _places(file.path).get(first)
         where = f"{first} ({place})" if place else first
-        say(f"next: edit {where}, then probe bench-kernel {name}")
-    say(f"next: probe rewrite {name} lists variants that need not be written by hand")
+        say(f"next: edit {where}, then {one_word(f'probe bench-kernel {name}')}")
+    say(f"next: {one_word(f'probe rewrite {name}')} lists variants that need not be written by hand")
     return ExitCode.OK
 
 
@@ -276,15 +277,15 @@ def rewrite(words: tuple[str, ...], *, tuned: Path | None, output_format: Output
     if not specs and tuned is None:
         status = give_rows(ip.rewrites(target), output_format)
         if output_format != "json":
-            name = graphs_with(None, target)[0].short_name
-            say(f"next: probe rewrite {name} SPEC adds its variants to the bench file")
+            rewrite = one_word(f"probe rewrite {graphs_with(None, target)[0].short_name} SPEC")
+            say(f"next: {rewrite} adds its variants to the bench file")
         return status
     graph, _ = first_graph(None, target)
     file = ip.rewrite(*specs, target=graph.path, tuned=tuned)
     _show_written(file, output_format)
     if output_format == "json":
         show_json(RewriteOutput(file=file))
-    say(f"next: probe bench-kernel {graph.short_name}")
+    say(f"next: {one_word(f'probe bench-kernel {graph.short_name}')}")
     return ExitCode.OK
 
 
@@ -373,7 +374,7 @@ def export_cpp(
     if output_format == "json":
         show_json(replace(program.output, path=path))
     else:
-        show([Code(shlex.join(program.command))], output_format)
+        show([Code(shlex.join(program.command), "sh")], output_format)
     return ExitCode.OK
 
 

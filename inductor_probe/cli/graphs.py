@@ -18,7 +18,9 @@ from inductor_probe.cli.screen import OutputFormat, give, give_rows
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.decision import DECISION_KINDS
 from inductor_probe.model.kernels import KernelRow
-from inductor_probe.report.visible import visible
+from inductor_probe.report.document import Code
+from inductor_probe.report.pages.kernels import LEXERS
+from inductor_probe.report.units import one_word
 
 _TARGET = click.argument("target", required=False, metavar="[RUN|GRAPH]", type=TARGET)
 _NAME = click.argument("words", nargs=-1, metavar="[NAME] [RUN|GRAPH]", type=NAME)
@@ -86,7 +88,7 @@ def kernels(
     status = give_rows(rows, output_format)
     scalar = [row.name for row in rows if any(remark.decisions for remark in row.remarks)]
     if scalar and "scalar" in traits and output_format != "json":
-        screen.say(f"next: probe why {scalar[0]}{f' {target}' if target else ''}")
+        screen.say(f"next: {one_word(' '.join(filter(None, ('probe why', scalar[0], target))))}")
     return status
 
 
@@ -249,7 +251,7 @@ def show(
         return screen.warn(pages.problems)
     status = give_rows(pages, output_format)
     if pages.outline and output_format != "json":
-        screen.say(f"next: probe show {_short_name(pages[0])}")
+        screen.say(f"next: {one_word(f'probe show {_short_name(pages[0])}')}")
     return status
 
 
@@ -258,15 +260,16 @@ def _short_name(page: ip.Page) -> str:
 
 
 def _annotate(pages: ip.Pages, output: Path | None, *, line_directives: bool, force: bool) -> None:
-    kernels = [page for page in pages if isinstance(page.record, KernelRow)]
+    kernels = [(page, page.record) for page in pages if isinstance(page.record, KernelRow)]
     if not kernels:
         raise ProbeError("--annotate needs the name of a kernel", "probe kernels lists them")
     if len(kernels) > 1:
-        names = ", ".join(map(_short_name, kernels))
-        screen.say(f"{len(kernels)} graphs have this kernel: {names}; this is the text of the first")
-    text = kernels[0].annotated(line_directives=line_directives)
+        graphs = ", ".join(_short_name(page) for page, _ in kernels)
+        screen.say(f"{len(kernels)} graphs have this kernel: {graphs}; this is the text of the first")
+    page, kernel = kernels[0]
+    text = page.annotated(line_directives=line_directives)
     if output is None:
-        sys.stdout.write(visible(text))  # source code: no line of it may be broken
+        screen.show([Code(text, LEXERS.get(kernel.backend, ""))])
         return
     screen.write_output(output, text, force=force)
     screen.say(f"written: {screen.relative(output)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,7 @@ from inductor_probe.report.document import Document, Inline, Line
 from inductor_probe.report.markdown import to_markdown
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.terminal import Terminal, plain_console
+from inductor_probe.report.units import one_word
 from inductor_probe.report.visible import visible
 
 if TYPE_CHECKING:
@@ -74,9 +76,13 @@ def show_json(output: Output) -> None:
 
 
 def say(text: Inline) -> None:
-    """Print what is not a result: progress, notes, errors."""
-    console = plain_console(file=sys.stderr, width=_PIPE_WIDTH)  # a path cut in two cannot be copied
-    console.print(Terminal([Line(text)]), crop=False)
+    """Print what is not a result: progress, notes, errors, what to do next.
+
+    On a terminal it is broken between words. What is there to be copied stays whole: a path; a command
+    (`units.one_word`) goes on in the next line behind a backslash.
+    """
+    console = plain_console(file=sys.stderr, width=None if sys.stderr.isatty() else _PIPE_WIDTH)
+    console.print(Terminal([Line(text, whole=True)]), crop=False)
 
 
 @contextmanager
@@ -141,7 +147,8 @@ def complain(error: ProbeError) -> None:
     """Print an error with its next step."""
     say([("error: ", "bold red"), _indented(error.message)])
     if error.hint:
-        say([("hint: ", "bold cyan"), _indented(error.hint)])
+        hint = re.sub(r"`[^`\n]+`", lambda match: one_word(match[0]), error.hint)
+        say([("hint: ", "bold cyan"), _indented(hint)])
 
 
 def warn(problems: Iterable[Problem]) -> ExitCode:

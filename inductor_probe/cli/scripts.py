@@ -21,7 +21,8 @@ from inductor_probe.discovery.dump_processes import process_name, process_of
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest, ScriptForm
 from inductor_probe.model.runs import NextStep, RunSummary
-from inductor_probe.report.pages.runs import next_text
+from inductor_probe.report.pages.runs import next_step
+from inductor_probe.report.units import one_word
 from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.runs import how_it_ended
 
@@ -291,7 +292,8 @@ def _show_graphs_and_next_steps(run: ip.Run, output_format: OutputFormat) -> int
     if not run.graphs:
         complain(run.empty())
     for step in summary.next:
-        say(f"next: {next_text(step, _target(run, step))}")
+        command, why = next_step(step, _target(run, step))
+        say(f"next: {one_word(command)} {why}".rstrip())
     return ExitCode.OK if run.graphs else ExitCode.FAILED
 
 

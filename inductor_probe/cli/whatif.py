@@ -43,7 +43,7 @@ from inductor_probe.model.bench import INPUTS, BenchSettings, Comparison
 from inductor_probe.model.flip import Flip, at_once
 from inductor_probe.model.whatif import Candidate
 from inductor_probe.report.pages.whatif import whatif_sentence
-from inductor_probe.report.units import counted
+from inductor_probe.report.units import counted, one_word
 
 _ONE, _ALL, _MARGIN = "10s", "5m", "1%"
 
@@ -300,7 +300,7 @@ def _one(
     if not any(graph.result or graph.not_timed == "same-code" for graph in answer.graphs):
         status = ExitCode.FAILED  # nothing could be compared: the answer says why
         if any(map(why_not_launched, b.graphs)):
-            say(f"{WITHOUT_GPU}: probe check-kernel {relative(b.path)}")
+            say(f"{WITHOUT_GPU}: {one_word(f'probe check-kernel {relative(b.path)}')}")
     for graph in answer.graphs:
         if graph.correct and _is_faster(graph.call, fail_if_faster):
             name = f"{graph.diff.a.name}: " if len(answer.graphs) > 1 else ""

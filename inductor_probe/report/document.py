@@ -50,10 +50,14 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence; what goes on in a further line is indented as the first. An empty one sets parts off."""
+    """A sentence; what goes on in a further line is indented as the first. An empty one sets parts off.
+
+    Words of one that is `whole` are not broken even if they are wider than a terminal: paths that are copied.
+    """
 
     text: Inline = ""
     indent: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class Column:
             middle (`middle`: names), the start of their first word (`path`: `…/model.py:12 +3`), or all but
             `least` columns (`end`: names whose start is enough); `never` keeps the column as wide as it is.
         rank: columns with a rank are left out where a terminal has no room, the highest first.
+        below: what is left out of this column stands below its row instead, behind the title.
         least: of a column with names, the width below which others are left out rather.
     """
 
@@ -93,6 +98,7 @@ class Column:
     fold: Literal["words", "middle", "path", "end", "never"] = "words"
     rank: int = 0
     least: int = 1000
+    below: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +114,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text of which no line is broken. `language` is what pygments calls it; `first` numbers the lines."""
+    """Text that stays as it is where there is room for it. `first` numbers the lines.
+
+    `language` is what pygments calls it; `sh` is one command, which stays one that can be copied.
+    """
 
     text: str
     language: str = ""

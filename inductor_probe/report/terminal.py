@@ -6,15 +6,14 @@ Here a cell that fits is written as it is, and only others become rich's `Text`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import chain
 from typing import Any, TypeAlias
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
-from rich.text import Text
 
 from inductor_probe.model.remark import RemarkKind
 from inductor_probe.report.document import (
@@ -35,22 +34,41 @@ from inductor_probe.report.document import (
     Table,
 )
 from inductor_probe.report.formula import formula_lines
-from inductor_probe.report.units import shorten
+from inductor_probe.report.units import NO_BREAK, one_word
 from inductor_probe.report.visible import visible
+from inductor_probe.report.wrapping import (
+    broken,
+    line_spans,
+    longest_part,
+    shorten,
+    shorten_path,
+    start_of,
+    with_broken_commands,
+)
 
 PIPE = 1000
 """From so many columns on nothing is cut or left out: it is a pipe, where `grep` sees whole lines."""
 _GAP = 2
 _NAME = 24
 """So many columns of a name are enough to recognise it in a sentence."""
-_LEAST = {"middle": 18, "words": 6, "path": 6}
-"""The narrowest that a column of each kind gets."""
+_LEAST = 6
+"""The narrowest that a column of paths gets; one of names, before words are broken."""
+_LEAST_WORD = 30
+"""A word of so many columns is broken at its separators before a place is cut."""
+_LEAST_IN_TEXT = 36
+"""A name in a column of texts is not cut to less before texts are broken."""
+_LEAST_NAME = 18
+"""The narrowest that a column of names gets, before more than names and spaces is broken."""
+_BELOW = 4
+"""Columns from the left edge of a table to what stands below a row."""
 _SIGNS: dict[RemarkKind, tuple[str, str]] = {
     "passed": ("+ ", "green"),
     "missed": ("! ", "bold yellow"),
     "analysis": ("- ", "cyan"),
     "hazard": ("! ", "bold red"),
 }
+_HANG = 4
+"""So many columns further to the right a line of code goes on that was too long."""
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 
 Pieces = list[tuple[str, str]]
@@ -86,8 +104,8 @@ def _block(block: Block, console: Console, width: int) -> Iterator[Segment]:
     match block:
         case Heading(text=text):
             yield from _hanging(_pieces(text), console, width)
-        case Line(text=text, indent=indent):
-            yield from _hanging(_pieces(text), console, width, [(" " * indent, "")])
+        case Line(text=text, indent=indent, whole=whole):
+            yield from _hanging(_pieces(text), console, width, [(" " * indent, "")], whole=whole)
         case RemarkLine(kind=kind, text=text, indent=indent):
             yield from _hanging(_pieces(text), console, width, [(" " * indent, ""), _SIGNS[kind]])
         case Facts(rows=rows, indent=indent):
@@ -98,11 +116,13 @@ def _block(block: Block, console: Console, width: int) -> Iterator[Segment]:
                 yield from _hanging(pieces, console, width, [(" " * indent, ""), (name, "dim"), (space, "")])
         case Table():
             yield from _table(block, console, width)
+        case Code(text=text, language="sh"):
+            yield from _hanging([(one_word(visible(text)), "")], console, width, whole=True)
         case Code():
-            yield from _code(block, console)
+            yield from _code(block, console, width)
         case FormulaBlock(formula=formula, indent=indent):
             for line in formula_lines(formula, width - indent):
-                yield from _formula_line(visible(line), console, indent)
+                yield from _source_line(_formula_line(visible(line)), console, width, [(" " * indent, "")])
         case Picture() | Fold():
             return
 
@@ -111,19 +131,22 @@ def _pieces(inline: Inline) -> Pieces:
     """Return the parts of a text with their styles; what would act on a terminal is shown as an escape."""
     pieces = inline if isinstance(inline, list) else [inline]
     styled = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
-    return [
-        (Name(visible(text)) if isinstance(text, Name) else visible(text), style) for text, style in styled
-    ]
+    return [(type(text)(visible(text).expandtabs(8)), style) for text, style in styled]
 
 
 def _hanging(
-    pieces: Pieces, console: Console, width: int, head: Sequence[tuple[str, str]] = ()
+    pieces: Pieces,
+    console: Console,
+    width: int,
+    head: Sequence[tuple[str, str]] = (),
+    *,
+    whole: bool = False,
 ) -> Iterator[Segment]:
     """Write a text behind `head`; its further lines begin where its first one does."""
     hang = sum(cell_len(text) for text, _ in head)
-    for number, line in enumerate(_wrapped(pieces, console, max(width - hang, 1))):
+    for number, line in enumerate(_wrapped(pieces, max(width - hang, 1), whole=whole)):
         yield from (_segment(piece, console) for piece in (head if number == 0 else [(" " * hang, "")]))
-        yield from (_segment(piece, console) for piece in line)
+        yield from (_segment((text.replace(NO_BREAK, " "), style), console) for text, style in line)
         yield Segment.line()
 
 
@@ -132,15 +155,33 @@ def _segment(piece: tuple[str, str], console: Console) -> Segment:
     return Segment(text, console.get_style(style) if style else None)
 
 
-def _wrapped(pieces: Pieces, console: Console, room: int) -> list[Pieces]:
+def _wrapped(pieces: Pieces, room: int, *, whole: bool = False) -> list[Pieces]:
     """Return the lines that a text takes: names lose their middle first, then lines end behind words."""
-    if not any("\n" in text or "\t" in text for text, _ in pieces):
+    if not any("\n" in text for text, _ in pieces):
         pieces = _with_cut_names(pieces, room)
-        if sum(cell_len(text) for text, _ in pieces) <= room:
-            return [pieces]
-    text = Text.assemble(*pieces)
-    lines = text.wrap(console, room, overflow="fold", tab_size=8)
-    return [[(part.text, str(part.style or "")) for part in line.render(console)] for line in lines]
+    text = "".join([part for part, _ in pieces])
+    if NO_BREAK in text:
+        pieces = [(with_broken_commands(part, room), style) for part, style in pieces]
+        text = "".join([part for part, _ in pieces])
+    if "\n" not in text and cell_len(text) <= room:
+        return [pieces]
+    lines = []
+    begin = 0
+    for line in text.split("\n"):
+        spans = line_spans(line, room, whole=whole)
+        lines += [_cut_out(pieces, begin + first, begin + last) for first, last in spans]
+        begin += len(line) + 1
+    return lines
+
+
+def _cut_out(pieces: Pieces, begin: int, end: int) -> Pieces:
+    """Return what stands from one place of a text to another."""
+    parts: Pieces = []
+    for text, style in pieces:
+        if part := text[max(begin, 0) : max(end, 0)]:
+            parts.append((part, style))
+        begin, end = begin - len(text), end - len(text)
+    return parts
 
 
 def _with_cut_names(pieces: Pieces, room: int) -> Pieces:
@@ -190,10 +231,14 @@ def _cell(cell: Cell) -> _Cell:
     return _styled(_pieces(cell))
 
 
+def _measured(text: str, style: str) -> _Cell:
+    return text, style, cell_len(text), None
+
+
 def _styled(pieces: Pieces) -> _Cell:
     """Measure a cell in several styles."""
     text = "".join([text for text, _ in pieces])
-    return text, "", max(map(cell_len, text.expandtabs(8).split("\n"))), pieces
+    return text, "", max(map(cell_len, text.split("\n"))), pieces
 
 
 def _table(table: Table, console: Console, width: int) -> Iterator[Segment]:
@@ -207,26 +252,42 @@ def _table(table: Table, console: Console, width: int) -> Iterator[Segment]:
         columns = [Column(column.title, column.right, None, "never") for column in columns]
     measured = [[_cell(row[index]) for row in rows] for index in numbers]  # column by column
     widest = [max(size for _, _, size, _ in cells) for cells in measured]
-    widths, gap = _widths(columns, widest, width - table.indent)
-    layout = [(columns[index], size) for index, size in widths.items()]
-    titles = [_cell((column.title, "dim")) for column, _ in layout]
-    head = [titles] if any(column.title for column in columns) else []
+    widths, gap = _widths(columns, widest, measured, width - table.indent)
+    below = [index for index, column in enumerate(columns) if column.below and index not in widths]
     shown = [
         [_cut(cell, columns[index], size) for cell in measured[index]]
         if widest[index] > size
         else measured[index]
         for index, size in widths.items()
     ]
-    for cells in chain(head, zip(*shown, strict=True)):
-        for line in _row(cells, layout, console):
+    titles = [_cell((columns[index].title, "dim")) for index in widths]
+    head = [titles] if any(column.title for column in columns) else []
+    layout = [  # a name that was cut ends at a separator: what it leaves is not needed
+        (columns[index], min(size, max(width for _, _, width, _ in (title, *cells))))
+        for (index, size), title, cells in zip(widths.items(), titles, shown, strict=True)
+    ]
+    for number, cells in enumerate(chain(head, zip(*shown, strict=True)), start=-len(head)):
+        for line in _row(cells, layout):
             yield from _line(line, layout, " " * table.indent, gap, console)
+        for index in below if number >= 0 else ():
+            yield from _below(columns[index].title, measured[index][number], console, width, table.indent)
     if len(rows) < len(table.rows):
         more = f"and {len(table.rows) - len(rows)} more{f': {table.more}' if table.more else ''}"
         yield from _hanging([(more, "dim")], console, width, [(" " * (table.indent or _GAP), "")])
-    if left_out := [column.title for index, column in enumerate(columns) if index not in widths]:
+    if left_out := [
+        column.title for index, column in enumerate(columns) if index not in widths and not column.below
+    ]:
         titles_left = ", ".join(dict.fromkeys(left_out))  # `+-` stands behind each time
         text = f"left out at {width} columns: {titles_left} (a pipe has them)"
         yield from _hanging([(text, "dim")], console, width)
+
+
+def _below(title: str, cell: _Cell, console: Console, width: int, indent: int) -> Iterator[Segment]:
+    """Write what a row has in a column for which there is no room."""
+    text, style, _, pieces = cell
+    if text not in {"", "-"}:
+        head = [(" " * (indent + _BELOW), ""), (f"{title}{' ' * _GAP}", "dim")]
+        yield from _hanging(pieces or [(text, style)], console, width, head)
 
 
 def _cut(cell: _Cell, column: Column, size: int) -> _Cell:
@@ -235,8 +296,8 @@ def _cut(cell: _Cell, column: Column, size: int) -> _Cell:
     if width <= size or pieces is not None:
         return cell
     if column.fold == "end":
-        return text[:size], style, size, None
-    return (shorten(text, size), style, size, None) if isinstance(text, Name) else cell
+        return _measured(start_of(text, size), style)
+    return _measured(shorten(text, size), style) if isinstance(text, Name) else cell
 
 
 def _line(
@@ -264,13 +325,20 @@ def _line(
     yield Segment(f"{plain.rstrip(' ')}\n")
 
 
-def _widths(columns: Sequence[Column], widest: Sequence[int], room: int) -> tuple[dict[int, int], str]:
+def _widths(
+    columns: Sequence[Column], widest: Sequence[int], cells: Sequence[Sequence[_Cell]], room: int
+) -> tuple[dict[int, int], str]:
     """Return the width of each column that is shown, by its number, and the gap between them.
 
     What does not fit is left out by rank, then names lose their middle, then the widest texts are broken. A
     table of `kernel` (30 columns of names), `nodes` (5) and `from` (20, rank 1) gets 30 + 2 + 5 + 2 + 20 = 59
     columns; at 50 `from` goes, at 30 the names are cut to 30 - 2 - 5 = 23.
     """
+    names = [all(isinstance(text, Name) for text, *_ in texts) for texts in cells]  # they are cut
+    folds = [
+        "middle" if column.fold == "words" and is_name else column.fold
+        for column, is_name in zip(columns, names, strict=True)
+    ]
     widths = {
         index: max(len(column.title), size if column.most is None else min(size, column.most))
         for index, (column, size) in enumerate(zip(columns, widest, strict=True))
@@ -285,23 +353,43 @@ def _widths(columns: Sequence[Column], widest: Sequence[int], room: int) -> tupl
     # Names of runs are there to be copied: columns stand closer before one of them is cut.
     tight = columns[0].fold in ("path", "end") and not any(column.fold == "middle" for column in columns)
     gap = 1 if tight and over(_GAP, least=False) > 0 else _GAP
-    for kind in ("end", "middle", "words", "path"):
-        least = {index: columns[index].least if kind == "end" else _LEAST[kind] for index in widths}
+
+    def narrow(kinds: Collection[str], least: Callable[[int], int]) -> None:
+        """Narrow the widest columns of these kinds until all fit, none below its least."""
+        if over(gap, least=False) <= 0:
+            return
+        floor = {index: least(index) for index in widths if folds[index] in kinds}
         while (missing := over(gap, least=False)) > 0:
-            folding = [
-                index for index in widths if columns[index].fold == kind and widths[index] > least[index]
-            ]
-            if not folding:
-                break
-            first, *others = sorted(folding, key=lambda index: -widths[index])
-            level = max(widths[others[0]] if others else 0, least[first])
+            first, *others = sorted(
+                (index for index in floor if widths[index] > floor[index]), key=lambda index: -widths[index]
+            ) or [-1]
+            if first < 0:
+                return
+            level = max(widths[others[0]] if others else 0, floor[first])
             widths[first] -= min(max(widths[first] - level, 1), missing)
+
+    def unbroken(index: int, *, words: bool) -> int:
+        texts = (columns[index].title, *(text for text, _, _, _ in cells[index]))
+        return longest_part(texts, words=words)
+
+    narrow({"end"}, lambda index: columns[index].least)
+    narrow({"middle"}, lambda index: _LEAST_NAME if columns[index].fold == "middle" else _LEAST_IN_TEXT)
+    narrow({"words"}, lambda index: min(unbroken(index, words=True), _LEAST_WORD))
+    narrow({"path"}, lambda index: 1 + max(cell_len(_file_name(text)) for text, _, _, _ in cells[index]))
+    narrow({"middle"}, lambda _: _LEAST_NAME)
+    narrow({"path"}, lambda _: _LEAST)
+    narrow({"words"}, lambda index: unbroken(index, words=False))
+    narrow({"never"}, lambda index: unbroken(index, words=False))
+    narrow({"middle"}, lambda _: _LEAST)
+    narrow({"words", "never"}, lambda _: _LEAST)  # so little room that words are broken
     return widths, " " * gap
 
 
-def _row(
-    cells: Sequence[_Cell], layout: Sequence[tuple[Column, int]], console: Console
-) -> Iterator[Sequence[_Cell]]:
+def _file_name(place: str) -> str:
+    return place.partition(" ")[0].rpartition("/")[2]
+
+
+def _row(cells: Sequence[_Cell], layout: Sequence[tuple[Column, int]]) -> Iterator[Sequence[_Cell]]:
     """Lay out a row: one line, or several where a text is wider than its column."""
     for (text, _, width, _), (_, size) in zip(cells, layout, strict=True):
         if width > size or "\n" in text:
@@ -310,57 +398,37 @@ def _row(
         yield cells
         return
     parts = [
-        [cell] if cell[2] <= size and "\n" not in cell[0] else _cell_lines(cell, column, size, console)
+        [cell] if cell[2] <= size and "\n" not in cell[0] else _cell_lines(cell, column, size)
         for cell, (column, size) in zip(cells, layout, strict=True)
     ]
     for number in range(max(map(len, parts))):
         yield [part[number] if number < len(part) else _EMPTY for part in parts]
 
 
-def _cell_lines(cell: _Cell, column: Column, width: int, console: Console) -> list[_Cell]:
+def _cell_lines(cell: _Cell, column: Column, width: int) -> list[_Cell]:
     """Return the lines that a cell takes in a column that is narrower than it."""
     text, style, _, pieces = cell
     if pieces is not None:
-        return [_styled(line) for line in _wrapped(pieces, console, width)]
+        return [_styled(line) for line in _wrapped(pieces, width)]
     if column.fold == "path":
         path, space, rest = text.partition(" ")
         text = f"{shorten_path(path, width)}{space}{rest}"
-    return [(part, style, cell_len(part), None) for part in _broken(text, width)]
+    return [_measured(part, style) for part in broken(text, width)]
 
 
-def _broken(text: str, width: int) -> list[str]:
-    """Break a text between words: `op0, op1, OUTPUT` at 9 columns is `op0, op1,` and `OUTPUT`.
+def _code(code: Code, console: Console, width: int) -> Iterator[Segment]:
+    """Write the lines of a text: on a terminal with colours, and broken where they are too long for it.
 
-    A word that is wider than the column goes on in the next line. rich's `Text` does the same, for texts in
-    several styles, in ten times the time.
-    """
-    lines: list[str] = []
-    for word in text.split(" "):
-        if lines and cell_len(lines[-1]) + 1 + cell_len(word) <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines += chop_cells(word, width) or [""]
-    return lines
-
-
-def shorten_path(text: str, room: int) -> str:
-    """Cut the start off a place in a file: `…/models/attention.py:12`. Its end says which it is."""
-    if cell_len(text) <= room:
-        return text
-    return f"…{text[len(text) - max(room - 1, 0) :]}"
-
-
-def _code(code: Code, console: Console) -> Iterator[Segment]:
-    """Write text as it is: the terminal wraps lines that it has no room for, so that no part is lost.
-
-    A language has colours on a terminal; in a pipe the text is what it was.
+    What goes on in a further line is indented more than its first. In a pipe the text is what it was.
     """
     text = visible(code.text.strip("\n"))
+    if width < PIPE:
+        text = text.expandtabs(8)
     lines = text.split("\n")
     styled: Iterable[Pieces] = [
         [(line, _DIFF.get(line[:1], "") if code.language == "diff" else "")] for line in lines
     ]
-    if code.language not in ("", "diff") and console.is_terminal:
+    if code.language not in {"", "diff"} and console.is_terminal:
         from rich.syntax import Syntax  # noqa: PLC0415 - loads hundreds of lexers, and only this needs one
 
         highlighted = Syntax(text, code.language, theme="ansi_dark", background_color="default").highlight(
@@ -372,21 +440,23 @@ def _code(code: Code, console: Console) -> Iterator[Segment]:
             for line in highlighted.split("\n")
         ]
     digits = 0 if code.first is None else len(str(code.first + len(lines) - 1))
-    for number, pieces in enumerate(styled):
-        head = " " * code.indent
-        if code.first is not None:
-            yield Segment(f"{head}{code.first + number:>{digits}}  ", console.get_style("dim"))
-        elif head:
-            yield Segment(head)
-        yield from (_segment(piece, console) for piece in pieces)
-        yield Segment.line()
+    for number, pieces in enumerate(styled, start=code.first or 0):
+        head = [(" " * code.indent, ""), *([] if code.first is None else [(f"{number:>{digits}}  ", "dim")])]
+        yield from _source_line(pieces, console, width, head)
 
 
-def _formula_line(line: str, console: Console, indent: int) -> Iterator[Segment]:
+def _formula_line(line: str) -> Pieces:
     """Loops are bold, comments dim: `for p0 < 8`, `  buf0[p0] = x  # only where p0 < 4`."""
     code, mark, comment = line.partition("# ")
-    style = "" if line.startswith((" ", "#")) else "bold"
-    yield Segment(" " * indent)
-    yield _segment((code, style), console)
-    yield _segment((f"{mark}{comment}", "dim"), console)
-    yield Segment.line()
+    return [(code, "" if line.startswith((" ", "#")) else "bold"), (f"{mark}{comment}", "dim")]
+
+
+def _source_line(pieces: Pieces, console: Console, width: int, head: Pieces) -> Iterator[Segment]:
+    """Write a line of code behind `head`; where it is broken it goes on further to the right."""
+    text = "".join([text for text, _ in pieces])
+    room = max(width - sum(cell_len(part) for part, _ in head), 1)
+    hang = min(len(text) - len(text.lstrip(" ")) + _HANG, room // 2)
+    for number, span in enumerate(line_spans(text, room, room - hang)):
+        before = head if number == 0 else [(" " * (width - room + hang), "")]
+        yield from (_segment(piece, console) for piece in (*before, *_cut_out(pieces, *span)) if piece[0])
+        yield Segment.line()

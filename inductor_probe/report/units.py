@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Symbol
 
+NO_BREAK = "\xa0"
 _KIB = 1024
-_PLUS = " + "
 
 
 def bytes_text(size: Dim | None) -> str:
@@ -71,27 +71,22 @@ def dims_text(dims: tuple[Dim, ...] | None) -> str:
     return "?" if dims is None else f"[{', '.join(map(str, dims))}]"
 
 
-def shorten(name: str, room: int) -> str:
-    """Cut the middle out of a long name: both ends of a kernel's name distinguish kernels.
-
-    Of a pair (`op0_op1 + op2`) out of each of the two, so that both are names.
-    """
-    if len(name) <= room:
-        return name
-    first, plus, second = name.partition(_PLUS)
-    if plus:
-        half = (room - len(plus)) // 2
-        wider = max(half, room - len(plus) - min(len(first), len(second)))
-        rooms = (half, wider) if len(first) <= len(second) else (wider, half)
-        return plus.join(map(shorten, (first, second), rooms))
-    head = (room - 1) // 2
-    return f"{name[:head]}…{name[len(name) - (room - 1 - head) :]}"
-
-
 def first_names(names: Sequence[str], most: int = 24) -> str:
     """`a, b and 3 more`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def folded_names(names: Sequence[str], where: str, most: int = 12) -> str:
+    """`op0, op1, ... (100: probe nodes --kernel K)`: the members of a foreach node, `where` all are shown."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:2])}, ... ({len(names)}: {where})"
+
+
+def one_word(text: str) -> str:
+    """Return a command as one word of a sentence for a terminal, which breaks it so that it can be copied."""
+    return text.replace(" ", NO_BREAK)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

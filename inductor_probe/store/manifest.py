@@ -56,7 +56,7 @@ def parse_manifest(text: str, path: Path) -> Manifest:
     except ShapeError as error:
         raise UnreadableError(f"{path} is not a manifest: {error}", "dump the script again") from None
     except ValueError as error:
-        raise UnreadableError(f"{path} is not JSON: {error}", "dump the script again") from error
+        raise UnreadableError(f"{path} cannot be read as JSON: {error}", "dump the script again") from error
 
 
 def _note(note: Json) -> Json:

@@ -21,7 +21,7 @@ def read_profiles(path: Path) -> ProfileOutput:
     try:
         data = json_of(text)
     except ValueError as error:
-        raise UnreadableError(f"{path} is not JSON: {error}", hint) from error
+        raise UnreadableError(f"{path} cannot be read as JSON: {error}", hint) from error
     if not isinstance(data, dict) or data.get("verb") != "profile":
         raise UnreadableError(f"{path} was not written by probe profile --json", hint)
     try:

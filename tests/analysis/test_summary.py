@@ -18,7 +18,7 @@ from inductor_probe.model.remark import Subject
 from inductor_probe.model.runs import GraphSummary, NextStep, RunSummary
 from inductor_probe.model.span import Problem
 from inductor_probe.report.pages.kernels import kernel_table
-from inductor_probe.report.pages.runs import next_text
+from inductor_probe.report.pages.runs import next_step
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.words.remarks import folded, sentence
 from tests.builders import manifest
@@ -151,14 +151,14 @@ def test_what_is_so_for_many_kernels_takes_one_line(read: Read) -> None:
 )
 def test_the_next_step_is_that_of_the_graph(read: Read, name: str, said: list[str]) -> None:
     summary = summarise(DebugDir(Path("run_x"), (), None), [read(name, at) for at in range(1)])
-    assert [next_text(step, "") for step in summary.next] == said
+    assert [" ".join(next_step(step, "")).rstrip() for step in summary.next] == said
 
 
 def test_an_empty_dump_leads_to_doctor_and_a_damaged_one_to_check(read: Read) -> None:
     assert next_steps((), ()) == (NextStep("doctor"),)
     damaged = replace(read("torch-2.13.0-cpu/hflip_cl"), problems=(Problem("cut off"),))
     (step,) = next_steps((), [damaged])
-    assert next_text(step, "g") == "probe check g (parts of the dump could not be read)"
+    assert next_step(step, "g") == ("probe check g", "(parts of the dump could not be read)")
 
 
 def test_of_several_graphs_the_one_with_most_at_stake_is_named(read: Read) -> None:
@@ -166,6 +166,7 @@ def test_of_several_graphs_the_one_with_most_at_stake_is_named(read: Read) -> No
     (step,) = next_steps((), graphs)
     assert (step.kind, step.graph, step.names) == ("apart", graphs[0].name, ("op1", "op3"))
     names = tuple(f"op{at}_op{at + 1}_op{at + 2}_op{at + 3}_op{at + 4}_op{at + 5}" for at in (100, 200))
-    assert next_text(NextStep("apart", "g", names, 2048), "g") == (
-        "probe fusion g (two nodes share 2 KiB, and were not fused)"
+    assert next_step(NextStep("apart", "g", names, 2048), "g") == (
+        "probe fusion g",
+        "(two nodes share 2 KiB, and were not fused)",
     )

@@ -202,7 +202,7 @@ def test_what_json_printed_is_compared_with_and_other_files_are_refused(
     ran = probe("profile", "a.json", "a.json", "--format", "markdown")
     assert ran.status == 0, ran.err
     assert "1.000x of A's" in ran.out
-    for text, why in (("{", "is not JSON"), ("{}", "was not written by probe profile --json")):
+    for text, why in (("{", "cannot be read as JSON"), ("{}", "was not written by probe profile --json")):
         (tmp_path / "b.json").write_text(text)
         refused = probe("profile", "a.json", "b.json")
         assert (refused.status, why in refused.err) == (2, True), refused.err

@@ -21,7 +21,6 @@ WITHOUT_LOG = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
 def test_a_graph_shows_rounds_groups_steps_and_refusals(screen: Screen) -> None:
     assert screen("fusion", LAYERNORM) == snapshot("""\
 model__0_forward_1.0  5 nodes before fusion, 1 after
-log at stderr.txt:1: part 1 of 2, as the graph in the run, with its nodes before fusion and after
 rounds
   round      nodes   could be fused  fused  refused
   1          5 -> 2               4      3        3
@@ -43,18 +42,18 @@ refused (pairs not fused in the end, pairs in all, lines of the log)
                          reads, so it has to run between them: fuse it with one of them first.
         0      1      1  numel/rnumel mismatch (non-reduce) (…, …), (…, …)
                          They compute different numbers of elements: a Triton kernel has one grid.
+log at stderr.txt:1: part 1 of 2, as the graph in the run, with its nodes before fusion and after
 
 model__0_backward_3.1  9 nodes before fusion, 4 after
-log at stderr.txt:44: part 2 of 2, as the graph in the run, with its nodes before fusion and after
 rounds
   round      nodes   could be fused  fused  refused
   1          9 -> 4               7      5       14
   2          4 -> 4               0      0        3
   reordered  -                    0      0        3
 fused (2 nodes not fused)
-  node after fusion    of  kind   kernel                                                      steps
-  op0_op1_op2_op3_op4   5  Fused  triton_per_fused_gelu_gelu_b…_native_layer_norm_backward_0  1, 3-5
-  op5_op7               2  Fused  triton_red_fused_gelu_gelu_b…_native_layer_norm_backward_1  2
+  node after fusion    of  kind   kernel                                                    steps
+  op0_op1_op2_op3_op4   5  Fused  triton_per_fused_gelu_gelu_…native_layer_norm_backward_0  1, 3-5
+  op5_op7               2  Fused  triton_red_fused_gelu_gelu_…native_layer_norm_backward_1  2
 steps
   step  round  first    second             shared  log
      1  1      op1      op2                 6 MiB  stderr.txt:92
@@ -77,6 +76,7 @@ tried and not fused, most shared first
   op0_op1_op2_op3_op4  op5_op7     0 B  no shared data
   op5_op7              op6         0 B  no shared data
   op5_op7              op8         0 B  no shared data
+log at stderr.txt:44: part 2 of 2, as the graph in the run, with its nodes before fusion and after
 """)
 
 
@@ -166,8 +166,8 @@ op2 and op3  not fused, there is no log that says why  in model__0_inference_0.0
   The loops differ, from the outermost in: 256 and 4 x 3 x 256 x 256. (inferred)
   No access is the same in both (buffer, index and ranges): torch counts no traffic saved.
   Both run in
-  cpp_fused__to_copy_abs_add_arange_clamp_clone_div_index_lt_mul_rsub_sub_sum_unsqueeze_view_where_z
-  eros_like_0, unfused: a C++ function may have several loop nests.
+  cpp_fused__to_copy_abs_add_arange_clamp_clone_div_index_lt_mul_rsub_sub_sum_unsqueeze_view_where_
+  zeros_like_0, unfused: a C++ function may have several loop nests.
 
         op2                                            op3
 does    pointwise                                      pointwise
@@ -179,7 +179,7 @@ from    iota_2, mul_3, add_7, convert_element_type_3,  iota_2, mul_3, add_7, con
         add_8, mul_4, sub_4, add_9,                    add_8, mul_4, sub_4, add_9,
         convert_element_type_4, clamp_min_2 and 22     convert_element_type_4, clamp_min_2 and 30
         more                                           more
-kernel  cpp_fused__to_copy_abs…iew_where_zeros_like_0  cpp_fused__to_copy_abs…iew_where_zeros_like_0
+kernel  cpp_fused__to_copy_abs_add…where_zeros_like_0  cpp_fused__to_copy_abs_add…where_zeros_like_0
 order  op2 before op3, which reads what op2 writes
 loops  do not fit: the loops differ, from the outermost in: 256 and 4 x 3 x 256 x 256
 used by both

@@ -20,27 +20,27 @@ def names(ran: Ran) -> list[str]:
 
 def test_a_table_a_graph(screen: Screen) -> None:
     assert screen("nodes", TRAINING) == snapshot("""\
-model__0_forward_1.0  6 nodes, 3 of them in 1 fused
-node  does       fused  writes             loops  ops  kernel
-op0   extern         -  buf0 f32[32, 256]  -        -  extern_kernels.addmm
-op1   extern         -  buf1 i64[1]        -        -  aten.randint.low_out
-op2   pointwise      1  buf2 f32[32, 256]  8192     4  cpp_fused_gelu_native_dropout_0
-op3   pointwise      1  buf3 b8[32, 256]   8192     4  cpp_fused_gelu_native_dropout_0
-op4   pointwise      1  buf4 f32[32, 256]  8192    16  cpp_fused_gelu_native_dropout_0
-op5   extern         -  buf5 f32[32, 64]   -        -  extern_kernels.addmm
-left out at 100 columns: reads, users, from (a pipe has them)
+model__0_forward_1.0  6 nodes (3 extern, 3 pointwise), 3 of them in 1 fused; 3 kernels
+node  does       fused  writes             loops  kernel
+op0   extern         -  buf0 f32[32, 256]  -      extern_kernels.addmm
+op1   extern         -  buf1 i64[1]        -      aten.randint.low_out
+op2   pointwise      1  buf2 f32[32, 256]  8192   cpp_fused_gelu_native_dropout_0
+op3   pointwise      1  buf3 b8[32, 256]   8192   cpp_fused_gelu_native_dropout_0
+op4   pointwise      1  buf4 f32[32, 256]  8192   cpp_fused_gelu_native_dropout_0
+op5   extern         -  buf5 f32[32, 64]   -      extern_kernels.addmm
+left out at 100 columns: reads, ops, users, from (a pipe has them)
 fused  node         class
     1  op2_op3_op4  FusedSchedulerNode
 
-model__0_backward_3.1  6 nodes
-node  does           writes              loops     ops  memory       from        kernel
-op0   extern         buf0 f32[32, 256]   -           -  -            mm          extern_kernels.mm
-op1   extern         buf1 f32[64, 256]   -           -  -            mm_1        extern_kernels.mm
-op2   reduction sum  buf2 f32[1, 64]     64 | 32     3  -            sum_1       cpp_fused…ard_sum_0
-op3   pointwise      buf3 f32[32, 256]   8192       27  reuses buf0  mul_13 +13  cpp_fused…ard_sum_0
-op4   extern         buf4 f32[256, 128]  -           -  -            mm_2        extern_kernels.mm
-op5   reduction sum  buf5 f32[1, 256]    256 | 32    3  -            sum_2       cpp_fused_sum_1
-left out at 100 columns: reads, users (a pipe has them)
+model__0_backward_3.1  6 nodes (3 extern, 2 reduction, 1 pointwise); 3 kernels
+node  does           writes              loops     reads                  kernel
+op0   extern         buf0 f32[32, 256]   -         primals_4, tangents_1  extern_kernels.mm
+op1   extern         buf1 f32[64, 256]   -         mul_4, tangents_1      extern_kernels.mm
+op2   reduction sum  buf2 f32[1, 64]     64 | 32   tangents_1             cpp_fused_gelu_gelu_…sum_0
+op3   pointwise      buf3 f32[32, 256]   8192      addmm, gt, buf0        cpp_fused_gelu_gelu_…sum_0
+op4   extern         buf4 f32[256, 128]  -         primals_3, buf3        extern_kernels.mm
+op5   reduction sum  buf5 f32[1, 256]    256 | 32  buf3                   cpp_fused_sum_1
+left out at 100 columns: ops, users, memory, from (a pipe has them)
 """)
 
 

@@ -35,8 +35,8 @@ kernels
   kernel            how           nodes  reads    writes   calls
   cpp_fused_flip_0  C++, 0/1 vec  op0    147 KiB  147 KiB  1
 from your lines
-  line           code                                            FX nodes  nodes
-  capture.py:34  run(lambda x: x.flip(-…t=torch.channels_last))  rev       op0
+  line           code                                           FX nodes  nodes
+  capture.py:34  run(lambda x: x.flip(-1…torch.channels_last))  rev       op0
 remarks
   ! cpp_fused_flip_0: 1 of 1 loop nest is scalar (kernel reads and writes 294
     KiB); the dump does not record why
@@ -246,14 +246,13 @@ FX nodes
   sum_3  aten.sum.dim_IntList  f32[4, 3, 345, 256]     mul_6, [-1]
 scheduler nodes
   node  does       writes                    kernel              proof
-  op1   pointwise  buf1 f32[4, 3, 345, 256]  cpp_fuse…os_like_0  inferred: between what it reads and
+  op1   pointwise  buf1 f32[4, 3, 345, 256]  cpp_fused__…like_0  inferred: between what it reads and
                                                                  what it writes; inferred: torch
                                                                  lists clone for the kernel, and no
                                                                  other node of it may compute them
 kernels
-  launched at         kernel                                  proof
-  output_code.py:593  cpp_fused__to_copy…_where_zeros_like_0  torch's provenance file, inferred from
-                                                              data flow
+  launched at         kernel                       proof
+  output_code.py:593  cpp_fused__to_…zeros_like_0  torch's provenance file, inferred from data flow
 """)
 
 

@@ -101,10 +101,11 @@ def test_the_ledger_has_what_was_missed_first_and_folds_equal_decisions(
     decisions = [vectorised(1, "op0"), scalar(2, "op1"), scalar(3, "op2"), scalar(4, "op3", speculative=True)]
     assert screen("why", recorded("aa_separable_cl", decisions)) == snapshot("""\
 model__0_inference_0.0  3 decisions (2 missed, 1 passed), 1 tried and not kept
-        about   decision                                             bytes
-missed  op1 +1  scalar: inner range 3 < 16/4 with 2 operations    11.2 MiB
-passed  op0     vectorised: along x0 (64) by 16, nowhere strided     1 KiB
-left out at 100 columns: kind, changed by (a pipe has them)
+! missed at op1: 11.2 MiB, changed by cpp.enable_tiling_heuristics = False
+        about   kind           decision                                             bytes
+missed  op1 +1  vectorisation  scalar: inner range 3 < 16/4 with 2 operations    11.2 MiB
+    changed by  cpp.enable_tiling_heuristics = False
+passed  op0     vectorisation  vectorised: along x0 (64) by 16, nowhere strided     1 KiB
 """)
 
 
@@ -136,6 +137,7 @@ def test_a_decision_that_was_asked_for_says_so(screen: Screen, recorded: Recorde
 """)
     assert screen("why", graph) == snapshot("""\
 model__0_inference_0.0  1 decision (1 passed)
++ nothing among them was missed
         about  kind           decision                                    bytes
 passed  op0    vectorisation  vectorised: asked for by --vectorise op0  294 KiB
 """)
@@ -172,6 +174,7 @@ probe show op0 shows all that the dump itself proves
     assert "changed by" not in out
     assert screen("why", "--kind", "vectorisation", FLIP) == snapshot("""\
 model__0_inference_0.0  1 conclusion (1 missed), no recorded decision
+! missed at cpp_fused_flip_0: 294 KiB
         about             decision                                                        bytes
 missed  cpp_fused_flip_0  1 of 1 loop nest is scalar (kernel reads and writes 294       294 KiB
                           KiB); the dump does not record why (read)
@@ -358,7 +361,7 @@ def test_the_ledger_is_sorted_by_what_is_at_stake_and_folds_one_cause_of_other_n
     longer = replace(other, operands=(("loops", ("x7",)), *other.operands[1:]))
     decisions = [vectorised(1, "op0"), longer, scalar(3, "op2")]
     ran = probe("why", recorded("aa_separable_cl", decisions), COLUMNS="1000")
-    _, _, missed, passed = ran.out.splitlines()[:4]
+    missed, passed = ran.out.splitlines()[3:5]
     assert missed.startswith("missed")
     assert "op1 +1" in passed  # op1 moves more
     assert "along x7 (64) by 16, nowhere strided (largest)" in passed

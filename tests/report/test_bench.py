@@ -12,7 +12,7 @@ from inductor_probe.model.remark import Subject, measured, reported
 from inductor_probe.model.timing import FlopCount, Variant
 from inductor_probe.report.pages.bench import bench_page
 from inductor_probe.report.terminal import to_text
-from inductor_probe.report.units import duration
+from inductor_probe.report.units import NO_BREAK, duration
 from inductor_probe.report.words.bench import clause, next_steps, result_sentence, wrong_words
 from inductor_probe.report.words.remarks import sentence
 from tests.builders import bench_result, comparison
@@ -21,6 +21,11 @@ CHANGED = measured("input-changed", "analysis", Subject("variant", "k"), {"input
 RAISED = reported("raises ValueError: x", Subject("variant", "k"))
 TOO_FEW = measured("too-few-quads", "analysis", Subject("variant", "k_v2"), {"seconds": 30})
 KERNEL = "cpp_fused__to_copy_abs_add_arange_clamp_div_index_lt_mul_rsub_sub_sum_unsqueeze_0"
+
+
+def said(result: BenchResult, places: dict[str, str]) -> list[str]:
+    """Return what is next as a terminal shows it: a command is one word in it, for where lines end."""
+    return [step.replace(NO_BREAK, " ") for step in next_steps(result, "g", places, 10)]
 
 
 @pytest.mark.parametrize(
@@ -131,9 +136,7 @@ def test_a_kernel_and_the_wrapper_that_launches_it_are_wrong_in_one_sentence() -
     shown = to_text(bench_page(both), 200)
     assert shown.startswith("k_v2 is WRONG in 3 of 9 elements")
     assert "largest error 0.25 (call_v2 too); not timed." in shown
-    assert next_steps(both, "g", {"k_v2": "b.py:9"}, 10) == [
-        "correct k_v2 (b.py:9), then probe bench-kernel g"
-    ]
+    assert said(both, {"k_v2": "b.py:9"}) == ["correct k_v2 (b.py:9), then probe bench-kernel g"]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +160,7 @@ def test_a_kernel_and_the_wrapper_that_launches_it_are_wrong_in_one_sentence() -
 )
 def test_the_next_step_depends_on_what_was_found(comparisons: list[Comparison], steps: list[str]) -> None:
     """It was `edit a _v2` whatever was found."""
-    assert next_steps(bench_result(*comparisons), "g", {"k_v2": "b.py:9"}, 10) == steps
+    assert said(bench_result(*comparisons), {"k_v2": "b.py:9"}) == steps
 
 
 def test_of_many_kernels_the_step_to_time_another_is_shown() -> None:
@@ -165,7 +168,7 @@ def test_of_many_kernels_the_step_to_time_another_is_shown() -> None:
         Measurement("k in one call", 1e-5, 0.0, 1, "once"),
         Measurement("m alone", 1e-5, 1e-7, 24, "quads"),
     )
-    steps = next_steps(replace(bench_result(), times=times), "g", {}, 10)
+    steps = said(replace(bench_result(), times=times), {})
     assert steps[1] == "probe bench-kernel g --kernel NAME times one of those timed in one call only (1)"
 
 
@@ -234,7 +237,7 @@ def test_a_variant_that_does_not_compile_names_its_line_first() -> None:
         "      151 | = tmp9;",
         "          |   ^~~~",
     ]
-    assert next_steps(bench_result(variants=variants), "g", {}, 10) == [
+    assert said(bench_result(variants=variants), {}) == [
         "correct k_v2 (output_code_bench.py:151), then probe bench-kernel g"
     ]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from inductor_probe.api.verbs import open_graph
 from inductor_probe.report.document import (
     Code,
@@ -20,6 +18,7 @@ from inductor_probe.report.document import (
 from inductor_probe.report.pages.kernels import kernel_table
 from inductor_probe.report.pages.nodes import node_table
 from inductor_probe.report.terminal import to_text
+from inductor_probe.report.units import one_word
 from tests.conftest import DUMPS
 
 TRAINING = DUMPS / "torch-2.13.0-cpu-programs" / "training" / "run_2026_01_01_00_00_00_000000-pid_1"
@@ -39,9 +38,21 @@ def test_a_table_breaks_lines_between_words() -> None:
     assert lines([table], 20) == ["buffer  readers", "buf9    op10, op11,", "        OUTPUT"]
 
 
-def test_a_word_wider_than_its_column_goes_on_in_the_next_line() -> None:
-    table = Table([Column("", fold="never"), Column("readers")], [["a", "0123456789ABCDEF"]])
+def test_a_word_wider_than_its_column_goes_on_in_the_next_line_at_its_separators_alone() -> None:
+    table = Table([Column("", fold="never"), Column("reads")], [["a", "0123456789ABCDEF"]])
     assert "".join(line[3:] for line in lines([table], 12)[1:]) == "0123456789ABCDEF"
+    sentence = "reads torch/_inductor/codegen/cpp.py:12 at tmp0[3*x1+x0] of cpp_fused_add_2.5"
+    assert lines([Line(sentence)], 15) == [
+        "reads",
+        "torch/",
+        "_inductor/",
+        "codegen/cpp.py:",
+        "12 at",
+        "tmp0[3*x1+x0]",
+        "of",
+        "cpp_fused_add_",
+        "2.5",
+    ]
 
 
 def test_the_name_of_a_file_is_shortened_from_the_left_and_never_split() -> None:
@@ -49,16 +60,17 @@ def test_the_name_of_a_file_is_shortened_from_the_left_and_never_split() -> None
         [Column("", fold="never"), Column("from", fold="path")], [["a", "models/attention.py:12 +3"]]
     )
     # The gap before a column of places is narrower where one would be cut.
-    assert lines([table], 16)[1:] == ["a  …ention.py:12", "   +3"]
+    assert lines([table], 19)[1:] == ["a  …attention.py:12", "   +3"]
+    assert lines([table], 16)[1:] == ["a  …py:12 +3"]
 
 
 def test_columns_are_left_out_by_rank_before_a_name_is_cut_below_its_least() -> None:
     columns = [Column("kernel", fold="middle", least=30), Column("bytes", rank=1), Column("from", rank=2)]
     table = Table(columns, [[Name(KERNEL), "1 KiB", "a.py:12"]])
     assert lines([table], 60)[1] == f"{KERNEL}  1 KiB  a.py:12"
-    assert lines([table], 50)[1] == "cpp_fused__log_s…x_backward_data_0  1 KiB  a.py:12"
+    assert lines([table], 50)[1] == "cpp_fused__log_…backward_data_0  1 KiB  a.py:12"
     assert lines([table], 45)[1:3] == [f"{KERNEL}  1 KiB", "left out at 45 columns: from (a pipe has"]
-    assert lines([table], 40)[1] == "cpp_fused__log_s…_backward_data_0  1 KiB"
+    assert lines([table], 40)[1] == "cpp_fused__log_…backward_data_0  1 KiB"
     assert lines([table], 30)[1] == "cpp_fused__log…backward_data_0"
     assert lines([table], 10_000)[1] == f"{KERNEL}  1 KiB  a.py:12"
 
@@ -66,8 +78,7 @@ def test_columns_are_left_out_by_rank_before_a_name_is_cut_below_its_least() -> 
 def test_names_in_a_sentence_are_cut_only_if_it_then_fits_on_a_line() -> None:
     sentence = [("read by op1", "bold"), " in ", Name(KERNEL), " (ir.txt:12)"]
     assert lines([Line(sentence)], 100) == [f"read by op1 in {KERNEL} (ir.txt:12)"]
-    (cut,) = lines([Line(sentence)], 55)
-    assert (cut[:20], cut[-16:], len(cut)) == ("read by op1 in cpp_f", "ta_0 (ir.txt:12)", 55)
+    assert lines([Line(sentence)], 55) == ["read by op1 in cpp_fused__log_…data_0 (ir.txt:12)"]
     assert KERNEL in "".join(lines([Line(sentence)], 45))
 
 
@@ -105,9 +116,42 @@ def test_pictures_and_folds_are_not_made_for_a_terminal() -> None:
     assert lines(folds, 80) == ["a  b", "1  2"]
 
 
-@pytest.mark.parametrize("width", [5, 80])
-def test_lines_of_code_are_whole_and_numbered_as_in_their_file(width: int) -> None:
-    assert lines([Code("x = 1\ny = 22222222", first=99)], width) == [" 99  x = 1", "100  y = 22222222"]
+def test_lines_of_code_are_numbered_as_in_their_file_and_go_on_further_to_the_right() -> None:
+    code = Code("if x:\n    y = first + second", first=99)
+    for width in (40, 10_000):
+        assert lines([code], width) == [" 99  if x:", "100      y = first + second"]
+    assert lines([code], 24) == [" 99  if x:", "100      y = first +", "             second"]
+
+
+def test_a_command_goes_on_behind_a_backslash_and_its_words_stay_whole() -> None:
+    command = one_word("probe fusion op0_op1 op2_op3 torch_compile_debug/run_2026_01_01")
+    line = Line(f"next: {command} (they share 4 KiB)", whole=True)
+    assert lines([line], 100) == [
+        "next: probe fusion op0_op1 op2_op3 torch_compile_debug/run_2026_01_01 (they share 4 KiB)"
+    ]
+    assert lines([line], 70) == [
+        "next: probe fusion op0_op1 op2_op3 torch_compile_debug/run_2026_01_01",
+        "(they share 4 KiB)",
+    ]
+    assert lines([line], 30) == [
+        "next:",
+        "probe fusion op0_op1 op2_op3 \\",
+        "  torch_compile_debug/run_2026_01_01",
+        "(they share 4 KiB)",
+    ]
+    assert "\n".join(lines([line], 30)[1:3]).replace("\\\n", "").split() == command.split("\xa0")
+
+
+def test_what_has_no_room_beside_a_row_can_stand_below_it() -> None:
+    columns = [Column("about"), Column("decision"), Column("changed by", rank=1, below=True)]
+    table = Table(columns, [["op0", "scalar: a short loop", "cpp.simdlen = 256"], ["op1", "fused", "-"]], 2)
+    assert lines([table], 50)[1] == "  op0    scalar: a short loop  cpp.simdlen = 256"
+    assert lines([table], 40) == [
+        "  about  decision",
+        "  op0    scalar: a short loop",
+        "      changed by  cpp.simdlen = 256",
+        "  op1    fused",
+    ]
 
 
 def test_columns_left_out_of_a_narrow_table_are_named() -> None:

@@ -118,7 +118,7 @@ def test_file_that_is_gone_or_damaged_is_said(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="does not exist"):
         read_manifest(path)
     path.write_text('{"format": 1, ')
-    with pytest.raises(UnreadableError, match="is not JSON"):
+    with pytest.raises(UnreadableError, match="cannot be read as JSON"):
         read_manifest(path)
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UnreadableError, match="not text"):

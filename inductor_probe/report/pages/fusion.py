@@ -36,7 +36,7 @@ from inductor_probe.report.document import (
     place,
 )
 from inductor_probe.report.pages.why import decision_lines
-from inductor_probe.report.units import bytes_text, counted, dims_text, shorten
+from inductor_probe.report.units import bytes_text, counted, dims_text, folded_names
 from inductor_probe.report.words.fusion import (
     OUTCOMES,
     access_text,
@@ -50,6 +50,7 @@ from inductor_probe.report.words.fusion import (
     relation_text,
     setting_text,
 )
+from inductor_probe.report.wrapping import shorten
 
 _MOST = 10
 """Rows of a long list that are shown unless all are asked for."""
@@ -86,16 +87,30 @@ def _page(row: GraphFusion | NodeFusion | FusionDecision, limit: int | None) -> 
 
 def _graph_page(row: GraphFusion, limit: int | None) -> Iterator[Block]:
     before = counted(row.nodes_before, "node")
-    yield Heading([(row.graph, "bold"), f"  {before} before fusion, {row.nodes_after} after"])
+    counts = f"{before} before fusion, {row.nodes_after} after"
+    yield Heading([(row.graph, "bold"), f"  {counts}", *_most_shared(row.unfused)])
     if row.nodes_before == row.nodes_after == 1:
         yield Line("one node: there is nothing to fuse")
         return
-    yield from _log(row.log)
     yield from _rounds(row.rounds)
     yield from _groups(row.groups, limit)
     yield from _steps(row.steps, limit)
     yield from _refusals(row.refusals)
     yield from _unfused("tried and not fused, most shared first", row.unfused, limit)
+    yield from _log(row.log)
+
+
+def _most_shared(pairs: Sequence[UnfusedPair]) -> list[Piece]:
+    """`; not fused, with most shared: op1 and op3 (4.04 MiB)`."""
+    first = max(pairs, key=_shared_bytes, default=None)
+    if first is None or not _shared_bytes(first):
+        return []
+    shared = bytes_text(_shared_bytes(first))
+    return ["; not fused, with most shared: ", Name(first.first), " and ", Name(first.second), f" ({shared})"]
+
+
+def _shared_bytes(pair: UnfusedPair) -> int:
+    return 0 if pair.shared is None or isinstance(pair.shared, bool) else pair.shared
 
 
 def _node_page(row: NodeFusion, limit: int | None) -> Iterator[Block]:
@@ -105,7 +120,6 @@ def _node_page(row: NodeFusion, limit: int | None) -> Iterator[Block]:
     if group is not None and not alone:
         fused = ["in ", Name(group.name)]
     yield Heading([(row.name, "bold"), "  ", *fused, f"  in {row.graph}"])
-    yield from _log(row.log)
     if group is not None:
         yield from _groups([group], limit)
     yield from _steps(row.steps, limit)
@@ -113,6 +127,7 @@ def _node_page(row: NodeFusion, limit: int | None) -> Iterator[Block]:
     yield from _unfused(
         f"tried and not fused with {shorten(name, 40)}, most shared first", row.unfused, limit, group
     )
+    yield from _log(row.log)
     if alone and not row.unfused and row.log.state == "proved":
         yield Line("the log has no pair of it with another node")
 
@@ -319,9 +334,10 @@ def _members(facts: PairFacts, limit: int | None) -> Table:
 def _member(member: PairMember, limit: int | None) -> Iterator[tuple[str, str]]:
     rest = len(member.origins) - len(member.origins[:limit])
     top = member.top if member.top and member.top not in (member.name, *member.nodes[:1]) else ""
-    yield "nodes", "" if member.nodes == (member.name,) else ", ".join(member.nodes)
+    most = len(member.nodes) if limit is None else limit
+    yield "nodes", "" if member.nodes == (member.name,) else folded_names(member.nodes, "--all", most)
     yield "does", " and ".join(member.kinds)
-    yield "writes", "" if member.buffers == (member.name,) else ", ".join(member.buffers)
+    yield "writes", "" if member.buffers == (member.name,) else folded_names(member.buffers, "--all", most)
     yield "device", member.device or ""
     yield "loops", member_loops(member) if member.iteration is not None else ""
     yield "sizes", " and ".join(map(dims_text, member.sizes or ()))

@@ -15,8 +15,10 @@ from inductor_probe.report.document import (
     Facts,
     Fold,
     Heading,
+    Inline,
     Line,
     Name,
+    Piece,
     RemarkLine,
     Table,
     name_style,
@@ -30,6 +32,7 @@ from inductor_probe.report.units import (
     counted,
     dims_text,
     first_names,
+    folded_names,
     symbols_text,
     table_symbols,
 )
@@ -40,10 +43,11 @@ from inductor_probe.report.words.layouts import FEATURES
 from inductor_probe.report.words.links import conflict_texts, counted_sources_of_fx
 
 _MOST_OPS = 3
+_MOST_ARGUMENTS = 24
 _MOST_PASSED = 3
 _MOST_PAGES = 40
 """Kernels whose page comes along with a table; a notebook with thousands could not be opened again."""
-_LEXERS = {"cpp": "cpp", "triton": "python", "cutedsl": "python", "pallas": "python"}
+LEXERS = {"cpp": "cpp", "triton": "python", "cutedsl": "python", "pallas": "python"}
 _KINDS = {"persistent_reduction": "persistent", "user_autotune": "user's own"}
 """Heuristics by the words that fit into a column."""
 _BOUND = Column("at least", right=True, most=16)
@@ -167,7 +171,7 @@ def kernel_page(row: KernelRow, code: bool = False) -> Iterator[Block]:
     for text in conflict_texts(row.fx_proofs, row.name):
         yield RemarkLine("hazard", text)
     if row.source:
-        source = Code(row.source, _LEXERS.get(row.backend, ""))
+        source = Code(row.source, LEXERS.get(row.backend, ""))
         if code:
             yield Heading(("text", "bold"), 2)
             yield source
@@ -175,11 +179,10 @@ def kernel_page(row: KernelRow, code: bool = False) -> Iterator[Block]:
             yield Fold("text", lambda: [source])
 
 
-def _facts(row: KernelRow) -> Iterator[tuple[str, str]]:
+def _facts(row: KernelRow) -> Iterator[tuple[str, Inline]]:
     yield "graph", row.graph
     yield "computes", ", ".join(row.ops)
-    tops = f", fused as {', '.join(row.tops)}" if row.tops and row.tops != row.nodes else ""
-    yield "nodes", first_names(row.nodes) + tops if row.nodes else "none could be linked to it"
+    yield "nodes", _nodes(row)
     if row.fx:
         sources = counted_sources_of_fx(pair for pair in row.fx_proofs if pair.fx in row.fx)
         yield "FX nodes", "\n".join(filter(None, (first_names(row.fx), sources)))
@@ -198,6 +201,19 @@ def _facts(row: KernelRow) -> Iterator[tuple[str, str]]:
         yield "defined at" if row.source else "first called at", place(row.span)
 
 
+def _nodes(row: KernelRow) -> Inline:
+    """`op0, op1, fused as op0_op1`; of a foreach kernel `op0, op1, ... (100: probe nodes --kernel K)`."""
+    if not row.nodes:
+        return "none could be linked to it"
+    names = first_names(row.nodes)
+    if row.kind == "foreach":
+        names = folded_names(row.nodes, f"probe nodes --kernel {row.name}")
+    pieces: list[Piece] = [names]
+    for top in row.tops if row.tops != row.nodes else ():
+        pieces += [", fused as " if len(pieces) == 1 else ", ", Name(top)]
+    return pieces
+
+
 def _in_text(number: int | None, what: str) -> str:
     return "" if number is None else f", {counted(number, what)} in its text"
 
@@ -213,7 +229,8 @@ def _arguments(row: KernelRow) -> Table:
         for arg in row.args
         for items in (passed.get(arg.name, []),)
     ]
-    return Table([Column(title) for title in ("name", "role", "type", "passed", "size")], rows, indent=2)
+    columns = [Column(title) for title in ("name", "role", "type", "passed", "size")]
+    return Table(columns, rows, 2, _MOST_ARGUMENTS, f"probe show {row.name} --json")
 
 
 def _texts(items: list[Passed]) -> str:
@@ -268,4 +285,5 @@ def _loop(loop: Loop) -> str:
 
 def _call(launch: KernelLaunch) -> str:
     keywords = [f"{name}={text}" for name, text in launch.keywords]
-    return ", ".join([*(passed.text for passed in launch.passed), *keywords])
+    passed = folded_names([item.text for item in launch.passed], "--json", _MOST_ARGUMENTS)
+    return ", ".join([*filter(None, [passed]), *keywords])

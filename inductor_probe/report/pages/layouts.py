@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.ir import Dim
@@ -28,8 +29,10 @@ from inductor_probe.report.pages.why import decision_lines
 from inductor_probe.report.units import (
     bytes_were,
     bytes_with,
+    counted,
     dims_text,
     first_names,
+    folded_names,
     symbols_text,
     table_symbols,
 )
@@ -53,14 +56,14 @@ FORMAT_STYLES = {
 }
 _COLUMNS = (
     Column("buffer", fold="never"),
-    Column("dtype", fold="never"),
-    Column("size", fold="never"),
-    Column("stride", fold="never", rank=1),
-    Column("format"),
+    Column("dtype", fold="never", rank=2),
+    Column("size", least=10),
+    Column("stride", least=10),
+    Column("format", least=10),
     Column("in memory"),
-    Column("bytes", right=True),
+    Column("bytes", right=True, rank=1),
     Column("writer"),
-    Column("readers"),
+    Column("readers", least=12),
 )
 
 
@@ -70,7 +73,7 @@ def layout_table(rows: Sequence[LayoutRow]) -> Iterator[Block]:
     for row in rows:
         graphs.setdefault(row.graph, []).append(row)
     for graph, members in graphs.items():
-        yield Heading((graph, "bold"))
+        yield Heading([(graph, "bold"), f"  {_answer(members)}"])
         if symbols := table_symbols(symbol for row in members for symbol in row.symbols):
             yield Line((symbols, "dim"))
         yield Table(_COLUMNS, [_cells(row) for row in members])
@@ -84,6 +87,16 @@ def layout_table(rows: Sequence[LayoutRow]) -> Iterator[Block]:
         yield from remarks
         if remarks:
             yield Line()
+
+
+def _answer(rows: Sequence[LayoutRow]) -> str:
+    """`5 buffers: 4 contiguous, 1 channels_last; accessed non-contiguously: arg0_1`."""
+    formats = Counter(row.memory_format for row in rows)
+    counts = ", ".join(f"{number} {name}" for name, number in formats.most_common())
+    remarks = [remark for row in rows for remark in row.remarks if remark.code == "noncontiguous-access"]
+    slow = list(dict.fromkeys(str(remark.number("buffer")) for remark in remarks))
+    accessed = f"; accessed non-contiguously: {first_names(slow, 6)}" if slow else ""
+    return f"{counted(len(rows), 'buffer')}: {counts}{accessed}"
 
 
 def _cells(row: LayoutRow) -> list[Cell]:
@@ -114,7 +127,7 @@ def _readers(row: LayoutRow) -> Inline:
         names.append("OUTPUT")
     slow = row.noncontiguous_readers
     if not slow:
-        return ", ".join(names) or "-"
+        return folded_names(names, f"probe layouts {row.buffer}") or "-"
     pieces: list[Piece] = []
     for name in names:
         pieces += [", "] if pieces else []
@@ -126,6 +139,8 @@ def layout_page(row: LayoutRow) -> Iterator[Block]:
     """Yield one buffer: its layout, who writes and reads it and how, where it came from."""
     layout = row.layout
     yield Heading([(row.buffer, "bold"), "  ", (format_text(row, always=True), "cyan")])
+    for remark in row.remarks:
+        yield RemarkLine(remark.kind, sentence(remark))
     yield Facts(_facts(row))
     if layout and row.dim_order is not None:
         yield Picture(lambda: _index_picture(row))
@@ -133,8 +148,6 @@ def layout_page(row: LayoutRow) -> Iterator[Block]:
         yield from _accesses(title, accesses)
     if row.role == "output":
         yield Line((f"returned by {row.subgraph or 'the graph'}", "bold"))
-    for remark in row.remarks:
-        yield RemarkLine(remark.kind, sentence(remark))
     yield from decision_lines(row.causes, row.buffer)
 
 

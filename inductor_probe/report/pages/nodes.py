@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.fx import fx_dtype
@@ -22,8 +23,8 @@ _COLUMNS = (
     Column("fused", right=True, rank=1),
     Column("writes", most=40, rank=2),
     Column("loops", most=30, rank=3),
-    Column("reads", most=32, rank=7),
-    Column("ops", right=True, rank=4),
+    Column("reads", most=32, rank=4),
+    Column("ops", right=True, rank=7),
     Column("users", most=28, rank=8),
     Column("memory", most=28, rank=5),
     Column("from", most=36, fold="path", rank=6),
@@ -41,10 +42,7 @@ def node_table(rows: Sequence[NodeRow]) -> Iterator[Block]:
         if graph != rows[0].graph:
             yield Line()
         fused = {row.top: row.top_class for row in members if row.top is not None}
-        counts = counted(len(members), "node")
-        if fused:
-            counts += f", {sum(row.top is not None for row in members)} of them in {len(fused)} fused"
-        yield Heading([(graph, "bold"), f"  {counts}"])
+        yield Heading([(graph, "bold"), f"  {_answer(members, len(fused))}"])
         yield _table(members, list(fused))
         names: list[list[Cell]] = [
             [(str(number), "dim"), (Name(top), "dim"), (kind or "", "dim")]
@@ -55,6 +53,15 @@ def node_table(rows: Sequence[NodeRow]) -> Iterator[Block]:
             yield Line(("≠  the nodes fused here do not fit into one nest of loops", "dim"))
         if any(kernel_text(row.link).startswith(AMBIGUOUS) for row in members):
             yield Line(("AMBIGUOUS  more than one is possible: see probe show NODE", "dim"))
+
+
+def _answer(rows: Sequence[NodeRow], fused: int) -> str:
+    """`5 nodes (4 pointwise, 1 reduction), 3 of them in 1 fused; 2 kernels`."""
+    kinds = ", ".join(f"{number} {kind}" for kind, number in Counter(row.kind for row in rows).most_common())
+    inside = f", {sum(row.top is not None for row in rows)} of them in {fused} fused" if fused else ""
+    kernels = len({row.link.kernel for row in rows if row.link.kernel is not None})
+    in_kernels = f"; {counted(kernels, 'kernel')}" if kernels else ""
+    return f"{counted(len(rows), 'node')} ({kinds}){inside}{in_kernels}"
 
 
 def _table(rows: Sequence[NodeRow], fused: Sequence[str]) -> Table:

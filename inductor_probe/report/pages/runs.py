@@ -171,7 +171,7 @@ def _graphs(graphs: Sequence[GraphSummary]) -> Table:
     columns = [
         Column("graph"),
         *([Column("case")] if with_case else []),
-        *([Column("why")] if with_why else []),
+        *([Column("why", rank=1, below=True)] if with_why else []),
         Column("nodes", fold="never"),
         Column("kernels", fold="never"),
         *(Column(title, right=True) for title in ("extern", "buffers", "bytes")),
@@ -210,26 +210,29 @@ def _kernels(kernels: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{count} {backend}" for backend, count in kernels) or "-"
 
 
-def next_text(step: NextStep, target: str) -> str:
+def next_step(step: NextStep, target: str) -> tuple[str, str]:
     """Return the command of a next step, and why it is that one; an empty `target` is the latest run."""
     where = f" {target}" if target else ""
     match step.kind:
         case "doctor":
-            return "probe doctor"
+            return "probe doctor", ""
         case "unread":
-            return f"probe check{where} (parts of the dump could not be read)"
+            return f"probe check{where}", "(parts of the dump could not be read)"
         case "scalar":
             have = "1 kernel has" if len(step.names) == 1 else f"{len(step.names)} kernels have"
-            return f"probe kernels{where} --only scalar ({have} scalar loops)"
+            return f"probe kernels{where} --only scalar", f"({have} scalar loops)"
         case "why" if len(step.names) == 1:
-            return f"probe why {step.names[0]}{where} (why it is scalar, and what changes it)"
+            return f"probe why {step.names[0]}{where}", "(why it is scalar, and what changes it)"
         case "why":
-            return f"probe why --kind vectorisation{where} (why {len(step.names)} kernels have scalar loops)"
+            return (
+                f"probe why --kind vectorisation{where}",
+                f"(why {len(step.names)} kernels have scalar loops)",
+            )
         case "apart":
             nodes = " ".join(step.names)
             shared = bytes_text(step.bytes)
             if len(nodes) > _LONGEST_NAMES:
-                return f"probe fusion{where} (two nodes share {shared}, and were not fused)"
-            return f"probe fusion {nodes}{where} (they share {shared}, and were not fused)"
+                return f"probe fusion{where}", f"(two nodes share {shared}, and were not fused)"
+            return f"probe fusion {nodes}{where}", f"(they share {shared}, and were not fused)"
         case "measure":
-            return f"probe bench-kernel{where}"
+            return f"probe bench-kernel{where}", ""

@@ -75,6 +75,9 @@ _MOST_LINES = 12
 _MOST_REMARKS = 8
 _MOST_FX = 12
 _MOST_OPS = 8
+_MOST_MEMBERS = 24
+_MOST_BODIES = 12
+"""Members of a foreach node whose formulas stand on its page: they are alike, and may be a hundred."""
 
 Dumped: TypeAlias = Callable[[], Mapping[str, Sequence[tuple[int, str]]]]
 """Reads the dumped text by node, as numbered lines."""
@@ -158,10 +161,10 @@ def _graph_page(page: GraphPage) -> Iterator[Block]:
 def _collectives(rows: Sequence[CollectiveRow]) -> Table:
     """`1  all_reduce sum  0  buf3  512 B  512 B  op4  113  116  -`, in the order of the calls."""
     columns = [
-        Column("#", right=True), Column("collective"), Column("group"), Column("of"),
-        Column("reads", right=True), Column("writes", right=True), Column("nodes"),
+        Column("#", right=True), Column("collective"), Column("group", rank=2), Column("of"),
+        Column("reads", right=True), Column("writes", right=True), Column("nodes", rank=3),
         Column("line", right=True), Column("waits at", right=True),
-        Column("meanwhile", fold="middle", rank=1),
+        Column("meanwhile", fold="middle", rank=1, least=18),
     ]  # fmt: skip
     cells: list[list[Cell]] = []
     for row in rows:
@@ -265,9 +268,12 @@ def _node_page(page: NodePage, dumped: Dumped, *, raw: bool) -> Iterator[Block]:
     yield from decision_lines(page.causes, page.name)
     for text in conflict_texts(page.conflicts):
         yield RemarkLine("hazard", text)
-    for part in page.parts:
+    most = _MOST_BODIES if page.node_class.startswith("Foreach") else len(page.parts)
+    for part in page.parts[:most]:
         what = "" if len(page.parts) == 1 else f"{part.row.node} "
         yield from _body(part, f"{what}computes", dumped, raw=raw)
+    if rest := page.parts[most:]:
+        yield Line((f"and {len(rest)} more: probe show {rest[0].row.node} shows the next", "dim"))
 
 
 def _is_about(remark: Remark, nodes: set[str]) -> bool:
@@ -359,7 +365,10 @@ def _fused(page: NodePage) -> Iterator[Block]:
         ]
         for part in parts
     ]
-    yield Table([Column(title) for title in ("node", "does", "writes", "loops", "FX nodes")], rows, 2)
+    columns = [Column(title) for title in ("node", "does", "writes", "loops", "FX nodes")]
+    kernel = next((part.row.link.kernel for part in parts if part.row.link.kernel), None)
+    more = f"probe nodes --kernel {kernel}" if kernel else "probe nodes"
+    yield Table(columns, rows, 2, _MOST_MEMBERS, more)
 
 
 def _chain(link: NodeLink) -> list[Piece]:
@@ -439,7 +448,8 @@ def _accessed(rows: Sequence[LayoutRow], page: NodePage, direction: str) -> Tabl
         ]
         for row in rows
     ]
-    return Table([Column(title) for title in ("buffer", "stride", "format", "how")], cells, 2)
+    columns = [Column(title) for title in ("buffer", "stride", "format", "how")]
+    return Table(columns, cells, 2, _MOST_MEMBERS, "probe layouts")
 
 
 def _patterns(accesses: Sequence[Access]) -> Inline:

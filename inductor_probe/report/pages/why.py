@@ -19,6 +19,7 @@ from inductor_probe.report.document import (
     Inline,
     Line,
     Name,
+    Piece,
     RemarkLine,
     Table,
     apart,
@@ -27,7 +28,7 @@ from inductor_probe.report.document import (
     remark_lines,
     source_text,
 )
-from inductor_probe.report.units import bytes_text, counted, duration, first_names, shorten
+from inductor_probe.report.units import bytes_text, counted, duration, first_names
 from inductor_probe.report.words.assembly import compiler_sentence
 from inductor_probe.report.words.causes.sentences import (
     change_text,
@@ -79,7 +80,7 @@ def _page(row: GraphCauses, everything: bool) -> Iterator[Block]:
     if rest := [cause for cause in row.causes if cause not in shown]:
         yield Line()
         yield Line((f"{counted(len(rest), 'further decision')}:", "bold"))
-        yield _table(rest, everything)
+        yield _table(_rows(rest), everything)
     yield from _compiler(row)
     yield from _missing(row)
 
@@ -202,9 +203,12 @@ def _stake(cause: Cause) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _kernels(cause: Cause) -> str:
-    names = first_names([shorten(name, 60) for name in cause.kernels], 3)
-    return f"{names}, loop nest {cause.nest}" if cause.nest is not None else names
+def _kernels(cause: Cause) -> Inline:
+    pieces: list[Piece] = []
+    for name in cause.kernels[:3]:
+        pieces += [", ", Name(name)] if pieces else [Name(name)]
+    pieces += [f" and {len(cause.kernels) - 3} more"] if len(cause.kernels) > 3 else []
+    return [*pieces, f", loop nest {cause.nest}"] if cause.nest is not None else pieces
 
 
 def _ledger(row: GraphCauses, everything: bool) -> Iterator[Block]:
@@ -217,7 +221,9 @@ def _ledger(row: GraphCauses, everything: bool) -> Iterator[Block]:
     yield Heading([(row.graph, "bold"), f"  {total}{tried}"])
     yield from remark_lines(row.compile_failed)
     if row.causes:
-        yield _table(row.causes, everything)
+        rows = _rows(row.causes)
+        yield _answer(rows)
+        yield _table(rows, everything)
     else:
         yield Line(nothing_text(row), 2)
     yield from _of_graph(row, everything)
@@ -301,11 +307,11 @@ _COLUMNS = (
     Column("decision", most=60),
     Column("bytes", right=True, fold="never"),
     Column("time", right=True, fold="never"),
-    Column("changed by", most=44, rank=1),
+    Column("changed by", most=44, rank=3, below=True),
 )
 
 
-def _table(causes: Sequence[Cause], everything: bool) -> Table:
+def _rows(causes: Sequence[Cause]) -> list[_Folded]:
     """Return a row for each distinct decision: as the causes are ranked, and then by what is at stake."""
     ranked: dict[str, list[Cause]] = {}
     for cause in causes:
@@ -316,7 +322,31 @@ def _table(causes: Sequence[Cause], everything: bool) -> Table:
         if cause.seconds and len(cause.kernels) == 1
         for kernel in cause.kernels
     }
-    rows = [row for members in ranked.values() for row in sorted(_fold(members, seconds), key=_by_stake)]
+    return [row for members in ranked.values() for row in sorted(_fold(members, seconds), key=_by_stake)]
+
+
+def _answer(rows: Sequence[_Folded]) -> RemarkLine:
+    """`missed at 3 places, most at op1: 20.2 MiB, changed by cpp.simdlen = 256`."""
+    missed = [row for row in rows if _is_missed(row.cause)]
+    if not missed:
+        return RemarkLine("passed", "nothing among them was missed")
+    first = min(missed, key=_by_stake)
+    where = f"{len(missed)} places, most at {first.about[0]}" if len(missed) > 1 else first.about[0]
+    stake = duration(first.seconds) if first.seconds is not None else ""
+    if first.seconds is None and first.cost is not None:
+        stake = bytes_text(first.cost)
+    change = _change(first.cause)
+    text = ", ".join(filter(None, (stake, f"changed by {change}" if change else "")))
+    return RemarkLine("missed", f"missed at {where}{f': {text}' if text else ''}")
+
+
+def _change(cause: Cause) -> str:
+    """Return in a few words what changes a decision; empty where nothing is known to."""
+    setting = next((change.setting for change in cause.changes if change.setting), None)
+    return short_setting(setting) if setting else short_change(cause.changes[0]) if cause.changes else ""
+
+
+def _table(rows: Sequence[_Folded], everything: bool) -> Table:
     cells = [_cells(row) for row in rows]
     shown = [
         index for index in range(len(_COLUMNS)) if index < 5 or any(line[index] != "-" for line in cells)
@@ -331,7 +361,6 @@ def _table(causes: Sequence[Cause], everything: bool) -> Table:
 
 def _cells(row: _Folded) -> list[Cell]:
     cause = row.cause
-    setting = next((change.setting for change in cause.changes if change.setting), None)
     others = f" +{len(row.about) - 1}" if len(row.about) > 1 else ""
     return [
         _SIGNS.get(cause.kind, (cause.kind, "dim")),
@@ -340,7 +369,7 @@ def _cells(row: _Folded) -> list[Cell]:
         row_text(cause) if row.alike else f"{row_text(cause)} (largest)",
         bytes_text(row.cost) if row.cost is not None else "-",
         duration(row.seconds) if row.seconds is not None else "-",
-        short_setting(setting) if setting else short_change(cause.changes[0]) if cause.changes else "-",
+        _change(cause) or "-",
     ]
 
 

@@ -19,8 +19,9 @@ from inductor_probe.report.pages.nodes import buffer_text, does, ranges_text
 from inductor_probe.report.pages.why import cause_sentence
 from inductor_probe.report.plots.index_picture import small_picture
 from inductor_probe.report.plots.placing import Placed, Point, place
-from inductor_probe.report.units import bytes_text, counted, shorten
+from inductor_probe.report.units import bytes_text, counted
 from inductor_probe.report.words.layouts import format_text, pattern_text
+from inductor_probe.report.wrapping import shorten
 
 MOST_UNITS = 60
 """Nodes after fusion that a drawing has at most: more cannot be taken in."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from inductor_probe.model.profile import Profile, ProfilePart
 from inductor_probe.report.html import escaped
-from inductor_probe.report.units import duration, shorten
+from inductor_probe.report.units import duration
+from inductor_probe.report.wrapping import shorten
 
 _WIDE, _HIGH, _GAP, _LETTER = 960, 20, 1, 6.6
 _WRAPPER = ("launches", "allocation", "check", "free", "other")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.model.bench import Comparison, Verdict
 from inductor_probe.model.timing import Process, Quad
-from inductor_probe.report.units import shorten
 from inductor_probe.report.visible import visible
 from inductor_probe.report.words.bench import side_name
+from inductor_probe.report.wrapping import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

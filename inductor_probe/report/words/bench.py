@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inductor_probe.model.bench import BenchResult, Comparison
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import Element, Variant
-from inductor_probe.report.units import duration
+from inductor_probe.report.units import duration, one_word
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined
 
@@ -173,10 +173,10 @@ def next_steps(result: BenchResult, graph: str, places: Mapping[str, str], budge
     def with_place(name: str) -> str:
         return f"{name} ({places[name]})" if name in places else name
 
-    again = f"probe bench-kernel {graph}"
-    details = (
-        f"probe verdict {graph} --details shows where the time of a call goes" if result.overheads else ""
-    )
+    again = one_word(f"probe bench-kernel {graph}")
+    rewrite = one_word(f"probe rewrite {graph}")
+    verdict = one_word(f"probe verdict {graph} --details")
+    details = f"{verdict} shows where the time of a call goes" if result.overheads else ""
     compared = [pair for pair in result.comparisons if not pair.baseline.startswith(_EAGER)]
     if wrong := wrong_groups(result.variants):
         names = [variant.name for variants in wrong for variant in variants]
@@ -188,28 +188,26 @@ def next_steps(result: BenchResult, graph: str, places: Mapping[str, str], budge
     if not compared:
         times = {side_name(time.name).partition(" ")[0]: time.seconds for time in result.times}
         longest = max(result.kernels, key=lambda kernel: times.get(kernel, 0.0), default="call")
-        edit = f"edit {with_place(f'{longest}_v2')}, or see probe rewrite {graph} for variants, then {again}"
+        edit = f"edit {with_place(f'{longest}_v2')}, or see {rewrite} for variants, then {again}"
         if once := [time for time in result.times if time.source == "once"]:
-            return [
-                edit,
-                f"{again} --kernel NAME times one of those timed in one call only ({len(once)})",
-            ]
+            again += one_word(" --kernel NAME")
+            return [edit, f"{again} times one of those timed in one call only ({len(once)})"]
         return [edit, details] if details else [edit]
     ranks = ("INVALID", "UNDECIDED", "FASTER", "SLOWER", "SAME")
     first = min(compared, key=lambda pair: ranks.index(pair.verdict))
     reason = first.reason
     if reason and reason.code == "one-process" and isinstance(more := reason.number("seconds"), int):
-        step = f"{again} --budget {more}s measures in several processes"
+        step = f"{again}{one_word(f' --budget {more}s')} measures in several processes"
     elif reason and reason.code == "too-few-quads" and isinstance(more := reason.number("seconds"), int):
-        step = f"{again} --budget {math.ceil(budget + 1.5 * more)}s measures for longer"
+        step = f"{again}{one_word(f' --budget {math.ceil(budget + 1.5 * more)}s')} measures for longer"
     elif reason and reason.code == "too-few-processes":
-        step = f"{again} --processes {reason.number('processes')}"
+        step = again + one_word(f" --processes {reason.number('processes')}")
     elif first.verdict in ("INVALID", "UNDECIDED"):
         step = "probe doctor shows what disturbs this machine; measure again when that has ended"
     elif first.verdict == "FASTER":
-        step = f"{again} --inputs random,zeros --threads 1,2 shows whether that holds elsewhere"
+        step = f"{again}{one_word(' --inputs random,zeros --threads 1,2')} shows whether that holds elsewhere"
     else:
-        step = f"probe rewrite {graph} lists other variants"
+        step = f"{rewrite} lists other variants"
     return [step, details] if details else [step]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from inductor_probe.model.code import CppFacts, Pairs, TritonFacts
 from inductor_probe.model.kernels import KernelRow
+from inductor_probe.report.units import folded_names
 
 
 def fact_texts(row: KernelRow) -> Iterator[tuple[str, str]]:
@@ -43,9 +44,11 @@ def _triton(facts: TritonFacts) -> Iterator[tuple[str, str]]:
     yield "index width", facts.index_width or ""
     yield "block sizes", ", ".join(facts.blocks)
     yield "config", _joined(facts.config)
-    yield "divisible by 16", ", ".join(facts.divisible)
+    yield "divisible by 16", folded_names(facts.divisible, "--json")
     yield "constants", _joined(facts.constants)
-    yield from ((name.replace("_", " "), text) for name, text in facts.meta)
+    yield from (
+        (name.replace("_", " "), folded_names(text.split(", "), "--json")) for name, text in facts.meta
+    )
 
 
 def _joined(pairs: Pairs) -> str:

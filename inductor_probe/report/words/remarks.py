@@ -13,6 +13,7 @@ from inductor_probe.report.units import bytes_text, counted, duration
 from inductor_probe.report.words.causes.sentences import short_cause
 from inductor_probe.report.words.layouts import format_words
 from inductor_probe.report.words.templates import MOST_SUBJECTS, fill, listed, subjects
+from inductor_probe.report.wrapping import shorten
 
 _Words: TypeAlias = "str | Callable[[dict[str, Any]], str]"
 """A template, or a function that chooses or completes one."""
@@ -129,8 +130,7 @@ _STAGES: Mapping[str, str] = {
     "guards": "when its guards were made, so that its code is not used",
     "unknown": "at a place that is not known",
 }
-
-
+_LONGEST_NODE = 60
 _RUN_WORDS: Mapping[str, _Words] = {
     "kernels-without-ir": (
         "{kernels:# launched kernel} {kernels:?has/have} no scheduler node: torch dumps only the IR of the "
@@ -387,6 +387,8 @@ def _values(remark: Remark) -> dict[str, Any]:
     values |= {"subject": _subject(remark), "subjects": subjects(remark), "n": len(names), "cost": cost}
     if cost:
         values["traffic"] = f"kernel{' reads and writes' if len(names) == 1 else 's read and write'} {cost}"
+    if remark.code == "fused-nodes":  # its name has the names of all: of a foreach node, a hundred
+        values["subject"] = shorten(remark.subject.name, _LONGEST_NODE)
     if remark.code in _LAYOUT_WORDS:
         values |= _layout_values(remark, values)
     elif remark.code == "compile-failed":
