@@ -83,7 +83,7 @@ def check(*targets: str | Path) -> Check:
         problems.extend(Problem(f"{run.path}: {failure_sentence(remark)}") for remark in failed)
         remark = cut_short(run)
         # A script that still runs has a manifest of one that was cut short.
-        pid = maker(run) if remark or not run.graphs else None
+        pid = maker(run) if remark or (run.manifest and not run.graphs) else None
         if pid is not None:
             problems.append(Problem(f"{run.path}: process {pid}, which makes it, is still there"))
         elif not run.graphs and not run.empty_graphs and not failed:

@@ -113,7 +113,7 @@ def shorten(name: str, room: int) -> str:
     if len(name) <= room:
         return name
     first, plus, second = name.partition(" + ")
-    if plus:
+    if first.isidentifier() and second.isidentifier():
         half = (room - len(plus)) // 2
         wider = max(half, room - len(plus) - min(len(first), len(second)))
         rooms = (half, wider) if len(first) <= len(second) else (wider, half)
@@ -129,8 +129,9 @@ def shorten(name: str, room: int) -> str:
         left = room - 1 - len(name) + tail
         if head := max((stop for stop in heads if stop <= left), default=0):
             return f"{name[:head]}…{name[tail:]}"
-    tail = tails[0] if tails else half
-    return f"{name[: room - 1 - len(name) + tail]}…{name[tail:]}"
+    if tails:
+        return f"…{name[tails[0] :]}"
+    return f"{name[: room - 1 - len(name) + half]}…{name[half:]}"
 
 
 def shorten_path(path: str, room: int) -> str:

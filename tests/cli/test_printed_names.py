@@ -53,10 +53,11 @@ def printed(graph: ip.Graph) -> Iterator[Shown]:
 
 
 def names_of(graph: ip.Graph) -> Iterator[str]:
-    """Yield the names that verbs print of a graph in 80 columns and in a pipe, and the first FX nodes."""
+    """Yield the names that verbs print of a graph in a pipe and, shortened, in 80 columns; first FX nodes."""
     for view in printed(graph):
-        for width in (80, 10_000):
-            yield from NAME.findall(to_text(view.document, width))
+        yield from NAME.findall(to_text(view.document, 10_000))
+        # A whole name may go on in the next line there: `false_graph_0`, `op0`.
+        yield from (name for name in NAME.findall(to_text(view.document, 80)) if "…" in name)
         yield from (text for text in about(view.document) if " + " not in text)
     yield from (node.name for node in (graph.compiled.fx.nodes if graph.compiled.fx else ())[:5])
 

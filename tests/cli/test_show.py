@@ -251,8 +251,9 @@ scheduler nodes
                                                                  lists clone for the kernel, and no
                                                                  other node of it may compute them
 kernels
-  launched at         kernel                       proof
-  output_code.py:593  cpp_fused__to_…zeros_like_0  torch's provenance file, inferred from data flow
+  launched at         kernel                             proof
+  output_code.py:593  cpp_fused__to_…where_zeros_like_0  torch's provenance file, inferred from
+                                                         data flow
 """)
 
 
