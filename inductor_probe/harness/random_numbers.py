@@ -294,4 +294,4 @@ class DrawsInFloat64(Draws, Float64):
         def run(*widened: Any, **named: Any) -> Any:
             return Draws.draw(self, IN_FLOAT64.get(str(func), func), widened, named)
 
-        return Float64.__torch_dispatch__(self, run, (), args, kwargs)
+        return self.widened(func, args, kwargs, run)
