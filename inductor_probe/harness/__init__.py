@@ -23,6 +23,8 @@ ONLY_ON_GPU = ("events",)
 """Pasted into bench files of graphs on a GPU only: nothing calls what is in them elsewhere."""
 ORDERS = "orders"
 """Pasted above `make_inputs`, where the inputs of a graph have values in an order."""
+CASTS = "casts"
+"""Pasted above the reference of a graph that casts to a narrower dtype."""
 SHIMS = "shims"
 """Pasted above the kernels of a wrapper in C++ that calls libraries."""
 STAND_INS = "stand_ins"

@@ -24,7 +24,6 @@ class Check:
     first_bad_output: int | None = None
     value: float | None = None
     expected: float | None = None
-    eager: float | None = None  # what eager has there, where the call itself is wrong
     remarks: list[Reason] = field(default_factory=list)
 
     def sentence(self) -> str:

@@ -12,7 +12,7 @@ import torch
 from inductor_probe.harness.bench import Bench, replaced
 from inductor_probe.harness.checks import ANYTHING, Check, compare, is_float, slack_of
 from inductor_probe.harness.inputs import changed, clone
-from inductor_probe.harness.reference import Held, Reference, first_line
+from inductor_probe.harness.reference import Reference, first_line
 
 POISON = (0x7F, 0)  # one a round, so that no value is right in both by luck
 PRISTINE = 2.0  # a variant may be so many times further from the reference than the pristine call
@@ -24,8 +24,6 @@ class Round:
 
     Attributes:
         check: of the pristine call, against what `expect` says of the graph.
-        held: what that is: the call is right if it agrees with one of them. A variant of a wrong call is
-            held against the same, and of a right one against `expected`, which is more exact.
         mutated: the inputs that the graph changes.
         scratch: inputs whose memory the pristine call uses again, or may use: what they hold means nothing.
         pristine, expected: what the pristine call gives, and what is right, within `slack`.
@@ -33,7 +31,7 @@ class Round:
 
     def __init__(self, bench: Bench, seed: int, pattern: int, expect: Callable[..., Reference]) -> None:
         self.bench, self.seed, self.pattern = bench, seed, pattern
-        self.inputs, self.check, self.held = bench.inputs(seed), Check("call"), list[Held]()
+        self.inputs, self.check = bench.inputs(seed), Check("call")
         outputs, after = self.run("call")
         touched = self.mutated = changed(self.inputs, after)
         expected = outputs + [after[index] for index in touched]
@@ -41,15 +39,11 @@ class Round:
             if bench.aten_graph is None:
                 self.check.remarks = [("{reason}", {"reason": bench.no_reference})]
             else:
-                self.mutated, expected, self.check, self.held = expect(
-                    bench, self.inputs, seed, outputs, after
-                )
+                self.mutated, expected, self.check = expect(bench, self.inputs, seed, outputs, after)
         except Exception as error:  # an operation of another torch version, or one that needs another device
             self.check.remarks = [("the graph does not run eagerly: {error}", {"error": first_line(error)})]
         self.scratch = ({*touched} | bench.donated) - {*self.mutated}
         self.pristine = outputs + [after[index] for index in self.mutated]
-        if not self.check.correct:
-            self.name_eager(self.check)
         pairs = list(zip(self.pristine, expected, strict=False))
         self.expected = [right if right is ANYTHING or is_float(value) else value for value, right in pairs]
         self.slack = [slack_of(*pair, PRISTINE) for pair in zip(self.pristine, self.expected, strict=False)]
@@ -68,23 +62,10 @@ class Round:
         except Exception as error:  # whatever an edit may raise is wrong with that edit
             return Check(name, correct=False, remarks=[("raises {error}", {"error": first_line(error)})])
         values = outputs + [after[index] for index in self.mutated]
-        check = self.compared(name, values)
+        check = compare(name, values, self.expected, self.slack, self.pristine)
         if stray := {*changed(self.inputs, after)} - {*self.mutated} - self.scratch:
             check.remarks = [("changes input {input}, which call leaves alone", {"input": min(stray)})]
         check.correct = check.correct and not stray
-        return check
-
-    def compared(self, name: str, values: list[Any]) -> Check:
-        """Compare outputs with those of a right call; where it is wrong, with what it was held against."""
-        if self.check.correct:
-            return compare(name, values, self.expected, self.slack, self.pristine)
-        checks = [compare(name, values, *one) for one in self.held]
-        return next((check for check in checks if check.correct), self.name_eager(checks[0]))
-
-    def name_eager(self, check: Check) -> Check:
-        """Note what eager has, with the dtypes of the graph, where the first element of a check is wrong."""
-        if check.first_bad is not None:
-            check.eager = self.held[-1][0][check.first_bad_output or 0][check.first_bad].item()
         return check
 
 
