@@ -17,7 +17,7 @@ from inductor_probe.bench_file.constants import Constants, graph_constants
 from inductor_probe.bench_file.inputs import make_inputs_source
 from inductor_probe.bench_file.reference import ReferenceSource, reference_source
 from inductor_probe.bench_file.sections import Sections, Statement, cut, defined, kernel_name
-from inductor_probe.harness import CASTS, CORE, HEAD, ONLY_ON_GPU, ORDERS, STAND_INS
+from inductor_probe.harness import CASTS, COLLECTIVES, CORE, HEAD, ONE_RANK, ONLY_ON_GPU, ORDERS, STAND_INS
 from inductor_probe.harness.options import LAST_LINE
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import ConstantFact, InputFact
@@ -47,6 +47,7 @@ _STOOD_IN = (
 _NARROWS = re.compile(r"\.(?:convert_element_type|_to_copy)\.default\(.*\btorch\.(?:b?float16)\b")
 _RULE = "# " + "-" * 98
 _WIDTH = 96
+_ONE_RANK_TITLE = "In the place of a process group, which is not here"
 _CORE_TITLE = "The core of inductor_probe's harness: nothing below depends on the graph"
 
 
@@ -91,6 +92,7 @@ def bench_source(
     if set(graph) & set('"\\') or not graph.isprintable():  # else it would end or change the text around it
         title = repr(graph)[1:-1].replace('"', '\\"')
     inputs, sizes = make_inputs_source(sections.tail, runnable, facts, bounds)
+    one_rank = [_titled(_ONE_RANK_TITLE, pasted(ONE_RANK, {}))] if COLLECTIVES in output_code else []
     made_core = core(gpu="'cuda" in output_code)
     torch_imports = [line for line in made_core.torch_imports if line not in dumped.splitlines()]
     parts = [
@@ -102,6 +104,7 @@ def bench_source(
         + ("\nWRAPPER_IN_CPP = True" if of_cpp else ""),
         "\n".join([made_core.options, "", _START + (_CONSTANTS if made.source else ""), *torch_imports]),
         _titled("As output_code.py has it: imports and names", dumped),
+        *one_rank,
         *([_titled("How the C++ below has to be compiled", settings)] if settings else []),
         _titled("Kernels, each with a copy to edit", _kernels(sections)),
         _titled("The wrapper, with a copy to edit", _wrapper(sections)),
