@@ -123,6 +123,7 @@ def run_file(
     """Run a graph's bench file as it stands: see `Graph.bench_kernel`."""
     from inductor_probe.analysis.kernels import kernel_rows
     from inductor_probe.analysis.launch_check import check_launches
+    from inductor_probe.analysis.operators import collective
     from inductor_probe.analysis.work import kernel_work
     from inductor_probe.api.trust import source_to_run
     from inductor_probe.bench import session
@@ -142,7 +143,8 @@ def run_file(
     known = [*hazards(sources, cpu_state(), settings.threads), *check_launches(graph.generated).remarks]
 
     def works(result: BenchResult) -> tuple[KernelWork, ...]:
-        rows = kernel_rows(graph.generated)
+        # what runs of collectives here is a stand-in, whose rate says nothing
+        rows = [row for row in kernel_rows(graph.generated) if not collective(row.name)]
         return kernel_work(graph.generated, rows, result.flops, dict(settings.sizes))
 
     other = other_harness(source)

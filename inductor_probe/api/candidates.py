@@ -442,8 +442,9 @@ class _Tries:
         trial = replace(pair.trial("undecided"), turned=graph.turned, looks=look, file=graph.file)
         if wrong := wrong_groups(with_sides(graph.result).variants):
             first = tuple(wrong[0])
-            if any(variant.name == "call" and not variant.correct for variant in graph.result.variants):
-                return replace(trial, rank="impossible", reason=TrialReason("baseline-wrong", wrong=first))
+            if "A" in (calls := {call.name for call in graph.wrong_calls}):
+                reason = TrialReason("baseline-wrong", wrong=graph.wrong_calls)
+                return replace(trial, rank="wrong" if "B" in calls else "right", reason=reason)
             if all_not_compiled(graph.result.variants):
                 return replace(trial, rank="impossible", reason=TrialReason("not-compiled", wrong=first))
             return replace(trial, rank="wrong", reason=TrialReason("wrong-values", wrong=first))

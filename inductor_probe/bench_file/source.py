@@ -17,7 +17,7 @@ from inductor_probe.bench_file.constants import Constants, graph_constants
 from inductor_probe.bench_file.inputs import make_inputs_source
 from inductor_probe.bench_file.reference import ReferenceSource, reference_source
 from inductor_probe.bench_file.sections import Sections, Statement, cut, defined, kernel_name
-from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ORDERS, STAND_INS
+from inductor_probe.harness import CASTS, COLLECTIVES, CORE, HEAD, ONE_RANK, ONLY_ON_GPU, ORDERS, STAND_INS
 from inductor_probe.harness.options import LAST_LINE
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import ConstantFact, InputFact
@@ -44,8 +44,10 @@ _STOOD_IN = (
     "the wrapper in C++ runs an operator by number, and the dump does not hold its arguments: "
     "what it returns is random here"
 )
+_NARROWS = re.compile(r"\.(?:convert_element_type|_to_copy)\.default\(.*\btorch\.(?:b?float16)\b")
 _RULE = "# " + "-" * 98
 _WIDTH = 96
+_ONE_RANK_TITLE = "In the place of a process group, which is not here"
 _CORE_TITLE = "The core of inductor_probe's harness: nothing below depends on the graph"
 
 
@@ -90,24 +92,26 @@ def bench_source(
     if set(graph) & set('"\\') or not graph.isprintable():  # else it would end or change the text around it
         title = repr(graph)[1:-1].replace('"', '\\"')
     inputs, sizes = make_inputs_source(sections.tail, runnable, facts, bounds)
-    pasted = core(gpu="'cuda" in output_code)
-    torch_imports = [line for line in pasted.torch_imports if line not in dumped.splitlines()]
+    one_rank = [_titled(_ONE_RANK_TITLE, pasted(ONE_RANK, {}))] if COLLECTIVES in output_code else []
+    made_core = core(gpu="'cuda" in output_code)
+    torch_imports = [line for line in made_core.torch_imports if line not in dumped.splitlines()]
     parts = [
         _DOC.format(
             graph=title, code=_CODE_FILES[of_cpp], by=f" of torch {version}" if version else "", triton=triton
         ),
-        "\n".join(["from __future__ import annotations\n", *pasted.imports, "\n"])
+        "\n".join(["from __future__ import annotations\n", *made_core.imports, "\n"])
         + _head(graph, sections.names, sizes, reference)
         + ("\nWRAPPER_IN_CPP = True" if of_cpp else ""),
-        "\n".join([pasted.options, "", _START + (_CONSTANTS if made.source else ""), *torch_imports]),
+        "\n".join([made_core.options, "", _START + (_CONSTANTS if made.source else ""), *torch_imports]),
         _titled("As output_code.py has it: imports and names", dumped),
+        *one_rank,
         *([_titled("How the C++ below has to be compiled", settings)] if settings else []),
         _titled("Kernels, each with a copy to edit", _kernels(sections)),
         _titled("The wrapper, with a copy to edit", _wrapper(sections)),
         *([_titled("Constants", _constants(made))] if made.source else []),
-        _titled("Inputs", f"{pasted.orders}\n\n\n{inputs}" if "form=" in inputs else inputs),
+        _titled("Inputs", f"{made_core.orders}\n\n\n{inputs}" if "form=" in inputs else inputs),
         _titled("The reference: the graph as aten operations", _reference(reference)),
-        _titled(_CORE_TITLE, pasted.code),
+        _titled(_CORE_TITLE, made_core.code),
         'if __name__ == "__main__":\n    sys.exit(main(Bench(globals(), OPTIONS.size), OPTIONS))',
     ]
     return "\n\n\n".join(parts) + f"\n{LAST_LINE}\n"
@@ -161,7 +165,9 @@ def _wrapper(sections: Sections) -> str:
 def _reference(reference: ReferenceSource) -> str:
     if reference.source is None:
         return f"# None: {reference.why_not}.\n# Copies are compared to the pristine call alone."
-    return f"import torch._inductor.inductor_prims\nfrom torch import device, tensor\n\n\n{reference.source}"
+    casts = [pasted(CASTS, {})] if _NARROWS.search(reference.source) else []
+    imports = "import torch._inductor.inductor_prims\nfrom torch import device, tensor"
+    return "\n\n\n".join([imports, *casts, reference.source])
 
 
 def _constants(made: Constants) -> str:

@@ -126,8 +126,8 @@ def whatif(
     verdict for the whole call and for each kernel that does the same work in both. --env holds while B is
     compiled: both are timed as this command is.
 
-    Exit status 1 if B computes something else, 2 if nothing could be compared; with --or and --try-all 1
-    only where --fail-if-faster says so.
+    Exit status 1 if A or B does not compute what the graph does, 2 if nothing could be compared; with --or
+    and --try-all 1 only where --fail-if-faster says so.
     """
     named = [_candidate(knobs, env, flips), *(_candidate(**other) for other in others)]
     given = [candidate for candidate in named if candidate.words]

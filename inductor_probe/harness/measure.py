@@ -394,6 +394,8 @@ def pairs_of(  # noqa: PLR0917 - what is known of the graph
     elif not options.kernel:
         if bench.namespace.get("WRAPPER_IN_CPP"):
             listener.warn(remark("wrapper-as-python"))
+        if "ONE_RANK" in bench.namespace:
+            listener.warn(remark("one-rank"))
         if bench.aten_graph is None and not options.whole_call:
             listener.warn(remark("eager-not-timed", reason=bench.no_reference))
         pairs += call_pairs(bench, inputs, variants, eager=not options.whole_call)

@@ -347,6 +347,8 @@ def measure(  # noqa: PLR0917 - what one call of it takes
     remarks: list[Remark] = list(overheads["remarks"])
     if bench.namespace.get("WRAPPER_IN_CPP"):
         remarks.append(remark("wrapper-as-python"))
+    if "ONE_RANK" in bench.namespace:
+        remarks.append(remark("one-rank"))
     if clocked.full:
         remarks.append(remark("too-many-nests", most=ROWS))
     overheads["remarks"] = []

@@ -19,6 +19,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from inductor_probe.harness.bench import replaced
+from inductor_probe.harness.casts import Casts
 from inductor_probe.harness.inputs import tensors_of
 from inductor_probe.harness.reference import Float64
 
@@ -285,7 +286,7 @@ def _address(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage().data_ptr()) if has_memory else 0
 
 
-class DrawsInFloat64(Draws, Float64):
+class DrawsInFloat64(Draws, Casts, Float64):
     """Does the same with every operation in float64 where the graph asks for less."""
 
     def draw(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -294,4 +295,4 @@ class DrawsInFloat64(Draws, Float64):
         def run(*widened: Any, **named: Any) -> Any:
             return Draws.draw(self, IN_FLOAT64.get(str(func), func), widened, named)
 
-        return Float64.__torch_dispatch__(self, run, (), args, kwargs)
+        return self.rounded(func, args, kwargs, run)

@@ -27,7 +27,7 @@ def expect(bench: Bench, inputs: list[Any], seed: int, outputs: list[Any], after
     Return which inputs the graph changes, its outputs and those inputs, and the check.
     """
     plain, plain_after = run_graph(bench, inputs, seed)
-    mutated, mode = changed(inputs, plain_after), Float64()
+    mutated, mode = changed(inputs, plain_after), bench.namespace.get("float64", Float64)()
     plain += [plain_after[index] for index in mutated]
     pristine = outputs + [after[index] for index in mutated]
     by_eager = compare("call", pristine, plain, [Slack()] * len(plain))
@@ -51,10 +51,18 @@ def run_graph(bench: Bench, inputs: list[Any], seed: int, mode: Any = None) -> t
     """Run the graph eagerly on copies of `inputs`; return its outputs, and the inputs after it."""
     graph, after = bench.aten_graph(), clone(inputs)  # type: ignore[misc]
     if isinstance(mode, Float64):
-        graph, after = graph.double(), tree_map(widen, after)
+        graph, after = graph.double(), tree_map(mode.widen, after)
     torch.manual_seed(seed)
     with torch.no_grad(), mode or nullcontext():
         return list(graph(*after)), after
+
+
+def widen(value: Any) -> Any:
+    """Return a narrow float tensor, or a narrow float dtype, as float64."""
+    if isinstance(value, torch.Tensor):
+        value = value.to_dense() if value.is_mkldnn else value
+        return value.double() if value.dtype in NARROW else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
 
 
 class Float64(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow torch
@@ -64,23 +72,15 @@ class Float64(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow t
     """
 
     supports_higher_order_operators = True
-    used, unlike = False, ""
+    used, unlike, widen = False, "", staticmethod(widen)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()) or "empty" in str(func):
             self.unlike = str(func)
-        args, kwargs = tree_map(widen, (args, kwargs or {}))
+        args, kwargs = tree_map(self.widen, (args, kwargs or {}))
         result = func(*args, **kwargs)
         self.used |= torch.float64 in {getattr(leaf, "dtype", None) for leaf in tree_leaves((args, result))}
         return result
-
-
-def widen(value: Any) -> Any:
-    """Return a narrow float tensor, or a narrow float dtype, as float64."""
-    if isinstance(value, torch.Tensor):
-        value = value.to_dense() if value.is_mkldnn else value
-        return value.double() if value.dtype in NARROW else value
-    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
 
 
 def slack_in_float64(plain: list[Any], wide: list[Any], mode: Float64) -> list[Slack]:

@@ -96,6 +96,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "other-random-numbers": "eager draws other random numbers: {operators}",
         "range-exceeded": "with these inputs, {left} of {elements} elements leave the range of their dtype, "
         "and are compared with those of the pristine call only",
+        "one-rank": "collectives are those of a stand-in process group of one rank: nothing is sent, what is "
+        "gathered are copies of its own values, and no time has communication in it",
         "outputs-not-written": "outputs that the graph does not write to are not compared",
     },
 }

@@ -51,6 +51,7 @@ def operator_of_shim(name: str) -> Any:
         "mkldnn": short.removeprefix("mkldnn_"),
         "mkl": short,
         "onednn": short.lstrip("_"),
+        "_c10d_functional": short.removeprefix("_c10d_functional_"),
     }
     for library, full in names.items():
         parts = full.split("_")

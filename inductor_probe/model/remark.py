@@ -23,7 +23,7 @@ HarnessCode: TypeAlias = Literal[
     "flops-not-counted", "sleep-not-available", "not-replayed", "other-stream", "host-waits",
     "profiler-empty", "autotune-cache-in-use", "scaled-configs-missing", "config-not-compiled",
     "config-not-run", "config-left-out", "config-wrong", "no-reference", "constant-missing",
-    "constants-remade", "call-not-timed", "eager-not-timed", "wrapper-as-python",
+    "constants-remade", "call-not-timed", "eager-not-timed", "wrapper-as-python", "one-rank",
     "reference-fails", "unwatched-fails", "float64-fails", "float64-differs", "float64-unwatched",
     "reference-unlike",
     "other-random-numbers", "range-exceeded", "outputs-not-written", "raises", "input-changed",

@@ -23,9 +23,10 @@ class Variant:
     """A version of the code, checked against the reference: see the bench file for the rule.
 
     `first_bad` is the index of the first wrong element of output `first_bad_output`; it holds `value` where
-    `expected` is right. `max_error` is the largest finite absolute error of any element. `remarks` say what
-    else is wrong, or what the check could not do. An `unedited` copy says what its original says, names
-    aside: as a rule it is not timed.
+    `expected` is right, and `eager` is what the graph has there in eager, with its own dtypes: None of a
+    variant that was compared with a call that is right. `max_error` is the largest finite absolute error of
+    any element. `remarks` say what else is wrong, or what the check could not do. An `unedited` copy says
+    what its original says, names aside: as a rule it is not timed.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Variant:
     unedited: bool = False
     value: Element = None
     expected: Element = None
+    eager: Element = None
 
 
 @dataclass(frozen=True, slots=True)

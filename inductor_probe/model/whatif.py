@@ -36,14 +36,17 @@ TrialCode: TypeAlias = Literal[
   `nothing-compiled`; `no-partner`: no graph of it computes what one of A does;
 - by the code: as `NotTimed` says; `not-turned`: the code is that of A, as none of its flips was applied;
 - when it was run: `wrong-values`: B computes something else; `baseline-wrong`: A itself does not compute what
-  the graph does; `not-compiled`: g++ or Triton refuse the code of B; `call-not-timed`: kernels were timed,
-  and not the whole call;
+  the graph does, so that nothing was timed; `not-compiled`: g++ or Triton refuse the code of B;
+  `call-not-timed`: kernels were timed, and not the whole call;
 - `reported`: what an earlier probe wrote down, which had no codes.
 """
 
-Rank: TypeAlias = Literal["gain", "no-change", "loss", "undecided", "wrong", "impossible", "not-tried"]
+Rank: TypeAlias = Literal[
+    "right", "gain", "no-change", "loss", "undecided", "wrong", "impossible", "not-tried"
+]  # fmt: skip
 """What came of a candidate in a graph.
 
+- `right`: it computes what the graph does, where A does not.
 - `gain`: right, and faster by more than the margin, in an interval that holds for all candidates at once.
 - `no-change`: the same code, the same time (the verdict of the whole call is SAME), or shown not to be faster
   (any other verdict). `loss`: slower.
@@ -53,7 +56,7 @@ Rank: TypeAlias = Literal["gain", "no-change", "loss", "undecided", "wrong", "im
 - `impossible`: torch or the compiler failed, or the graphs cannot be run against each other.
 """
 RANKS: tuple[Rank, ...] = (
-    "gain", "undecided", "no-change", "loss", "wrong", "impossible", "not-tried",
+    "right", "gain", "undecided", "no-change", "loss", "wrong", "impossible", "not-tried",
 )  # fmt: skip
 """In the order in which they are shown."""
 
@@ -169,8 +172,17 @@ class GraphWhatIf:
 
     @property
     def correct(self) -> bool:
-        """Whether B computes what A does, as far as it was run."""
+        """Whether A and B compute what the graph does, as far as they were run."""
         return all(variant.correct for variant in (self.result.variants if self.result else ()))
+
+    @property
+    def wrong_calls(self) -> tuple[Variant, ...]:
+        """The whole calls that do not compute what the graph does, under the names `A` and `B`."""
+        names = {"call": "A", OTHER_CALL: "B"}
+        variants = self.result.variants if self.result else ()
+        return tuple(
+            replace(one, name=names[one.name]) for one in variants if one.name in names and not one.correct
+        )
 
     @property
     def turned(self) -> Turned | None:
@@ -215,7 +227,8 @@ class TrialReason:
         message: of `refused`, `not-run` and `no-gpu` why; of `script-failed` the exception, in the words of
             Python or torch, empty where the script printed nothing; of `reported` all that is known.
         subjects: inputs or constants that differ. flips: what became of those that were not turned.
-        wrong: versions of the code with the very same wrong outputs; `A` and `B` are the whole calls.
+        wrong: versions of the code with the very same wrong outputs; `A` and `B` are the whole calls. Of
+            `baseline-wrong` the calls that are wrong: B is right where it is not among them.
     """
 
     code: TrialCode

@@ -53,6 +53,8 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("sized", r"(?:if \(\w+\(\)\) \{ )?assert_size_stride\((?P<arguments>.+)\);(?: \})?"),
     # codegen_dynamic_scalar, and the size of a launch (generate_kernel_call)
     ("item", rf"{_CHECK}\(aoti_torch_item_\w+\((?P<value>\w+), &(?P<name>\w+)\)\);"),
+    # _generate_symbolic_call_arg_helper: of a kernel that was launched before, it is declared there
+    ("number", r"(?P<name>\w+numel\w*) = (?P<value>[^{}]+);"),
     ("number", r"(?:const )?(?:char ?\*|int64_t|int32_t|uint32_t|double|float|bool|auto) (?P<name>\w+) = "
                r"(?P<value>[^{}]+);"),
     ("check", rf"{_CHECK}\((?P<call>\w+)\((?P<arguments>.*)\)\);"),

@@ -280,8 +280,8 @@ def test_of_two_with_the_same_code_one_is_the_first_in_whatever_order_they_are_t
 
 
 @pytest.mark.compiles
-def test_a_run_that_is_wrong_itself_says_nothing_of_a_candidate(here: Path, tmp_path: Path) -> None:
-    """It was WRONG, though it may be right where A is not."""
+def test_a_candidate_is_right_where_the_run_is_wrong_itself(here: Path, tmp_path: Path) -> None:
+    """F1: it was WRONG, and later not known, as it was compared with A."""
     before = ip.open_run("plain").path
     moved = tmp_path / "torch_compile_debug" / before.name
     shutil.copytree(before, moved)
@@ -293,8 +293,9 @@ def test_a_run_that_is_wrong_itself_says_nothing_of_a_candidate(here: Path, tmp_
     a = ip.open_run(moved)
     trials = try_candidates(a, [FASTER], Known(script=Path("mirror.py")), ip.Run, settings, trust=True)
     (trial,) = trials.trials
-    assert (trial.rank, trial.reason and trial.reason.code) == ("impossible", "baseline-wrong")
-    assert trial_words(trial, 0.01).startswith("not known, A itself does not compute what the graph does: ")
+    assert (trial.rank, trial.reason and trial.reason.code) == ("right", "baseline-wrong")
+    assert trial_words(trial, 0.01).startswith("A is wrong (output 0[0")
+    assert trial_words(trial, 0.01).endswith("); B is right")
 
 
 @pytest.mark.compiles

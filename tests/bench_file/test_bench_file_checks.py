@@ -56,3 +56,17 @@ def test_pristine_code_and_its_copies_are_right_and_an_edited_copy_is_not(
         copies = [each["correct"] for name, each in checks.items() if name != "call"]
         assert len(copies) >= 2
         assert all(copies) is (text is source)
+
+
+@pytest.mark.compiles
+def test_a_graph_with_collectives_is_judged_without_a_process_group(tmp_path: Path) -> None:
+    """G3: "Could not resolve the process group", so that nothing of the graph was checked or timed."""
+    folder = graph_in("torch-2.13.0-cpu-programs/tensor_parallel", "forward")
+    runnable = (folder / "fx_graph_runnable.py").read_text()
+    source = bench_source((folder / "output_code.py").read_text(), runnable, folder.name)
+    assert "# Collectives of a stand-in process group of one rank: nothing is sent." in source
+    path = tmp_path / "output_code_bench.py"
+    path.write_text(source)
+    checks = check(path)
+    assert all(one["correct"] and not one["remarks"] for one in checks.values())
+    assert {"call", "call_v2"} < {*checks}

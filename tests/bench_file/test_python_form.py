@@ -106,6 +106,25 @@ def test_triton_kernels_are_launched_on_a_stream_with_their_sizes() -> None:
     assert "triton_poi_fused_2 = async_compile.triton('triton_poi_fused_2', '''" in python_of(f"{GPU}/aoti")
 
 
+def test_a_kernel_that_is_launched_again_has_its_size_of_then() -> None:
+    """G2: AOTInductor with a dynamic size had no bench file where a kernel is launched twice."""
+    folder, facts = graph_in(f"{GPU}/aoti"), FACTS[f"{GPU}/aoti"]
+    texts = texts_in(folder)
+    launch = "    call_triton_poi_fused_2(buf4, {}, this->device_idx_, stream, kernels, this->cubin_dir_);\n"
+    by_name = launch.format("triton_poi_fused_2_xnumel")
+    again = f"""\
+    int64_t triton_poi_fused_2_xnumel = 4L*s77;
+{by_name}    triton_poi_fused_2_xnumel = 2L*s77;
+{by_name}"""
+    before = texts["output_code.cpp"] or ""
+    texts["output_code.cpp"] = before.replace(launch.format("4L"), again)
+    assert texts["output_code.cpp"] != before
+    code, _, of_cpp = code_as_python(texts, folder, facts)
+    launches = re.findall(r"triton_poi_fused_2\.run\((.*)\)", code)
+    assert launches == ["buf4, 4*s77, stream=stream0", "buf4, 2*s77, stream=stream0"]
+    compile(bench_source(code, texts["fx_graph_runnable.py"], "g", facts, of_cpp=of_cpp), "bench", "exec")
+
+
 def test_inputs_and_constants_are_made_by_their_layouts() -> None:
     code = python_of(f"{CPU}/aoti")
     assert "layers_0_weight = rand_strided((16, 32), (32, 1), device='cpu', dtype=torch.float32)" in code

@@ -8,8 +8,17 @@ import torch
 import torch._inductor.inductor_prims
 
 from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.casts import float64
+from inductor_probe.harness.judge import POISON, Round
 from inductor_probe.harness.random_numbers import Draws
-from inductor_probe.harness.references import check_all
+from inductor_probe.harness.reference import expect as expect_alone
+from inductor_probe.harness.references import (
+    CheckBesideEager,
+    RepeatedRound,
+    check_all,
+    expect,
+    plain_check,
+)
 from tests.bench_file.judged import bench, double, reasons, verdicts
 
 
@@ -296,3 +305,115 @@ def test_integers_that_rounding_decides_may_be_others() -> None:
     assert variant.correct
     assert "consistent with ties that rounding decides" in reasons(variant)
     assert not verdicts(bench(call, wrong, Ties))[1].correct
+
+
+CAST = torch.ops.prims.convert_element_type.default
+
+
+class Residue(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+        return (torch.ops.aten.sub.Tensor(x, CAST(CAST(x, torch.float16), torch.float32)),)
+
+
+class Rounded(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+        return (torch.ops.aten.mul.Tensor(CAST(CAST(x, torch.bfloat16), torch.float32), 3),)
+
+
+class ResidueOfHalf(torch.nn.Module):
+    """Of bfloat16, as the end of an operation in it is."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+        wide = torch.ops.aten.mul.Tensor(CAST(x, torch.float32), 1.1)
+        return (torch.ops.aten.sub.Tensor(CAST(CAST(wide, torch.bfloat16), torch.float32), wide),)
+
+
+@pytest.mark.parametrize("expected", [expect, expect_alone])
+@pytest.mark.parametrize(
+    ("graph", "dtype", "elided"),
+    [
+        (Residue, torch.float32, lambda x: x - x),
+        (Rounded, torch.float32, lambda x: x * 3),
+        (ResidueOfHalf, torch.bfloat16, lambda x: x.float() * 0),
+    ],
+)
+def test_a_cast_of_the_graph_rounds_in_the_reference(
+    graph: Any, dtype: torch.dtype, elided: Any, expected: Any
+) -> None:
+    """F2: the reference kept it wide, so that code without the cast was right, and eager further off."""
+
+    def by_graph(args: list[Any]) -> Any:
+        return graph()(args[0])
+
+    subject = bench(lambda args: (elided(args[0]),), by_graph, graph, dtype)
+
+    def prepared(subject: Bench) -> Round:
+        subject.namespace["float64"] = float64  # as a bench file has it
+        kind = Round if expected is expect_alone else RepeatedRound
+        return kind(subject, 0, POISON[0], expected)
+
+    found = prepared(subject)
+    if expected is expect_alone and graph is ResidueOfHalf:  # the file alone takes it as rounding
+        assert found.check.correct
+        return
+    assert not found.check.correct
+    assert prepared(bench(by_graph, by_graph, graph, dtype)).check.correct
+    if isinstance(found.check, CheckBesideEager):
+        eager = by_graph(found.inputs)[0]
+        assert found.check.eager == pytest.approx(eager[found.check.first_bad].item())
+        assert found.judge("call_v2").correct
+
+
+@pytest.mark.parametrize("calls", ["elided", "as-the-graph"])
+def test_the_cast_at_the_end_of_an_operation_is_rounding(calls: str) -> None:
+    """Gelu and a norm of bfloat16, fused: the result of gelu is not rounded between the two."""
+
+    def norm(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        rows = x.view(-1, 64)
+        middle = rows.mean(-1, True)
+        scale = ((rows - middle) ** 2).mean(-1, True).add(1e-5).rsqrt()
+        return CAST((rows - middle) * scale, torch.bfloat16), middle, scale
+
+    class Norm(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            activated = CAST(torch.ops.aten.gelu.default(CAST(x, torch.float32)), torch.bfloat16)
+            return norm(CAST(activated, torch.float32))
+
+    def elided(args: list[Any]) -> tuple[torch.Tensor, ...]:
+        return norm(torch.nn.functional.gelu(args[0].float()))
+
+    def as_the_graph(args: list[Any]) -> tuple[torch.Tensor, ...]:
+        return Norm()(args[0])  # type: ignore[no-any-return]
+
+    both = [elided, as_the_graph] if calls == "elided" else [as_the_graph, elided]
+    subject = bench(*both, Norm, torch.bfloat16)
+    size = (1 << 14,)
+    subject.namespace["make_inputs"] = lambda inputs: [inputs.tensor("x", size, (1,), torch.bfloat16, "cpu")]
+    pristine, variant = verdicts(subject)
+    assert pristine.correct
+    assert variant.correct
+
+
+class Extremes(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.ops.aten.amin.default(x), torch.ops.aten.argmin.default(x)
+
+
+def test_a_copy_of_a_wrong_call_is_judged_by_the_graph() -> None:
+    """F1: the smallest of 37 numbers was 0, eager had 40, and a copy with 40 was WRONG: "expected 0"."""
+    subject = bench(lambda args: (args[0].amin() * 0, args[0].argmin()), None, Extremes, torch.uint8)
+    subject.namespace["make_inputs"] = lambda inputs: [
+        inputs.tensor("x", (37,), (1,), torch.uint8, "cpu", low=40, high=100)
+    ]
+    subject.namespace["call_v2"] = subject.namespace["call"]
+    subject.namespace["call_v3"] = lambda args: (args[0].amin(), args[0].argmin())
+    subject.namespace["call_v4"] = lambda args: (args[0].amin() * 0 + 1, args[0].argmin())
+    prepared = RepeatedRound(subject, 0, POISON[0], expect)
+    smallest = int(prepared.inputs[0].min())
+    checks = [prepared.check, *(prepared.judge(f"call_v{number}") for number in (2, 3, 4))]
+    assert [(check.correct, check.value, plain_check(check).get("eager")) for check in checks] == [
+        (False, 0, smallest),
+        (False, 0, smallest),
+        (True, None, None),
+        (False, 1, smallest),
+    ]

@@ -265,6 +265,22 @@ def test_triton_kernels_that_are_compiled_as_they_are_launched_are_read() -> Non
     assert [(arg.name, arg.type) for arg in kernel.args] == [("x", "*fp32"), ("n", "i32")]
 
 
+def test_the_size_of_a_kernel_that_is_launched_again_is_read() -> None:
+    """G2: "unknown statement of the wrapper: triton_poi_..._xnumel = 2176L*s77;", and no bench file."""
+    launch = "    call_k1_0(arg0_1, 1000, 16L, 0, stream0);\n"
+    again = """
+    int64_t s77 = arg0_1_size[0];
+    int64_t k1_0_xnumel = 64L*s77;
+    call_k1_0(arg0_1, k1_0_xnumel, 16L, 0, stream0);
+    k1_0_xnumel = 8L*(c10::div_floor_integer(static_cast<int64_t>(s77), static_cast<int64_t>(2L)));
+    call_k1_0(arg0_1, k1_0_xnumel, 16L, 0, stream0);
+"""
+    code = parse_cpp_wrapper(LAZY.replace(launch, again), Path("output_code.py"))
+    assert not code.problems
+    halved = "8*(c10::div_floor_integer(static_cast<int64_t>(s77), static_cast<int64_t>(2)))"
+    assert [launched.args[1] for launched in code.launches] == ["64*s77", halved]
+
+
 def test_a_second_handle_of_a_buffer_and_lists_of_pointers_are_what_they_refer_to() -> None:
     """A result that is a buffer once more was returned as a name that nothing bound."""
     code = call_in("""

@@ -139,6 +139,26 @@ def test_a_kernel_and_the_wrapper_that_launches_it_are_wrong_in_one_sentence() -
     assert said(both, {"k_v2": "b.py:9"}) == ["correct k_v2 (b.py:9), then probe bench-kernel g"]
 
 
+def test_a_copy_is_not_called_correct_where_it_equals_a_call_that_is_wrong() -> None:
+    """F1: "call is WRONG", next line "correct: call_v2", and then the machine was blamed."""
+    call = Variant("call", False, 40.0, 1, 2, (), 0, value=0, expected=40, eager=40)
+    copies = [replace(call, name=name, unedited=True) for name in ("k_v2", "call_v2")]
+    right = Variant("k_v3", True, 0.0, 0, 2)
+    result = bench_result(variants=(call, *copies, right))
+    assert to_text(bench_page(result), 200).splitlines()[:2] == [
+        "call is WRONG in 1 of 2 elements: output 0 is 0, eager 40; largest error 40 (k_v2, call_v2 too); "
+        "not timed.",
+        "k_v3 is right.",
+    ]
+    assert [step.split(" ")[:2] for step in next_steps(result, "g", {}, 10)] == [["probe", "why"]]
+
+
+def test_where_eager_is_off_itself_both_are_said() -> None:
+    off = Variant("call", False, 0.5, 1, 9, (3,), 0, value=1.5, expected=1.0, eager=1.25)
+    shown = to_text(bench_page(bench_result(variants=(off,))), 200)
+    assert "output 0[3] is 1.5, eager 1.25, in float64 1;" in shown
+
+
 @pytest.mark.parametrize(
     ("comparisons", "steps"),
     [

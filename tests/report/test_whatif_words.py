@@ -75,14 +75,27 @@ def test_a_wide_interval_of_a_busy_machine_is_not_said_to_want_processes() -> No
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("values", "says"),
     [
-        ("call_v3", "scalar op0: WRONG, B computes something else: never a gain"),
-        ("call", "scalar op0: not known, A itself does not compute what the graph does"),
+        ({"call_v3": 1}, "scalar op0: WRONG, B computes something else: never a gain"),
+        (
+            {"call": 0},
+            "A is wrong (output 0 is 0, eager 40); B is right: `scalar op0` causes the difference",
+        ),
+        ({"call": 0, "call_v3": 0}, "A and B are wrong alike (output 0 is 0, eager 40)"),
+        (
+            {"call": 0, "call_v3": 1},
+            "A is wrong (output 0 is 0, eager 40), and so is B, otherwise (output 0 is 1, eager 40)",
+        ),
     ],
 )
-def test_a_call_that_is_wrong_is_never_a_gain(wrong: str, says: str) -> None:
-    variants = tuple(Variant(name, name != wrong, None, 0, 1) for name in ("call", "call_v3"))
+def test_a_is_judged_by_the_graph_and_b_is_not_judged_by_a_wrong_a(values: dict[str, int], says: str) -> None:
+    """F1: B was "WRONG ... 40, expected 0" where A was, and B right."""
+    wrong = Variant("", False, 40.0, 1, 1, first_bad=(), first_bad_output=0, expected=40, eager=40)
+    variants = tuple(
+        replace(wrong, name=name, value=values[name]) if name in values else Variant(name, True, None, 0, 1)
+        for name in ("call", "call_v3")
+    )
     candidate = Candidate(flips=(Flip("scalar", ("op0",)),))
     side = DiffSide("g", Path("g"), None, None, (), ())
     graph = GraphWhatIf(GraphDiff(side, side), bench_result(variants=variants))
@@ -246,3 +259,15 @@ def test_a_variable_that_acts_at_run_time_is_said_not_to_be_in_the_times() -> No
     assert "start probe whatif with them to time both so" in " ".join(both.split())
     settings = Candidate(settings=(("inductor.cpp.simdlen", "256"),), variables=(("CXX", "g++"),))
     assert "while code runs" not in to_text(trials_page([Trial(settings, "no-change")]), 200)
+
+
+def test_a_candidate_that_is_right_where_a_is_wrong_comes_first() -> None:
+    a = Variant("A", False, 40.0, 1, 1, first_bad=(), first_bad_output=0, value=0, expected=40, eager=40)
+    scalar = Candidate(flips=(Flip("scalar", ("op0",)),))
+    right = Trial(scalar, "right", reason=TrialReason("baseline-wrong", wrong=(a,)))
+    both = TrialReason("baseline-wrong", wrong=(a, replace(a, name="B")))
+    trials = [Trial(Candidate(settings=(("x", "1"),)), "wrong", reason=both), right]
+    rows = to_text(trials_page(trials), 120).splitlines()
+    assert rows[1].split("  ")[0] == "right"
+    assert rows[1].endswith("A is wrong (output 0 is 0, eager 40); B is right")
+    assert trials_sentence(trials, 0.01, 1) == "A is wrong, and right with `scalar op0` (1 WRONG)."

@@ -19,12 +19,13 @@ from torch.utils._pytree import tree_map
 
 from inductor_probe.errors import ProbeError, near_names
 from inductor_probe.harness.bench import replaced
+from inductor_probe.harness.casts import float64
 from inductor_probe.harness.checks import Check as Compared
 from inductor_probe.harness.checks import Slack, compare
 from inductor_probe.harness.inputs import Inputs, clone, tensors_of
 from inductor_probe.harness.jobs import JobError
 from inductor_probe.harness.measure import memory_format
-from inductor_probe.harness.reference import Float64, first_line, slack_in_float64, widen
+from inductor_probe.harness.reference import first_line, slack_in_float64
 from inductor_probe.harness.replays import Launch, Recorder
 from inductor_probe.harness.user_file import import_file
 from inductor_probe.measuring.child.observed import Counter, Observed, Ran, observing
@@ -353,10 +354,10 @@ class Truth:
         self.wide: list[torch.Tensor] | None = None
         self.slack: list[Slack] = []
         if not self.references:
-            mode = Float64()
+            mode = float64()
             try:
                 with nullcontext() if built.needs_grad else torch.no_grad(), mode:
-                    wide = tree_map(widen, clone(built.inputs))
+                    wide = tree_map(mode.widen, clone(built.inputs))
                     self.wide = tensors_in(built.call(self.check.function, *wide))
                 self.slack = slack_in_float64(self.plain, self.wide, mode)
             except Exception:  # any operation may refuse float64: eager is the reference then

@@ -37,6 +37,7 @@ from inductor_probe.report.words.bench import (
     NOTHING,
     answers,
     not_compiled,
+    right_beside_wrong,
     side_name,
     wrong_groups,
     wrong_sentence,
@@ -156,6 +157,8 @@ def _answer(result: BenchResult, most: int) -> Iterator[Block]:
         sentences.append((f"{wrong_sentence(variants, sentence)}; not timed.", "bold red"))
     if len(wrong) > most:
         sentences.append((f"{len(wrong) - most} more variants are wrong: --details", "bold red"))
+    if right := right_beside_wrong(result.variants):
+        sentences.append((f"{right}.", "bold"))
     sentences += [(f"{text}.", "bold") for text in answers(result)]
     for number, text in enumerate(sentences or [(NOTHING, "bold")]):
         yield Line(text) if number else Heading(text)

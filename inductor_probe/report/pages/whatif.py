@@ -71,6 +71,8 @@ def whatif_page(
         yield Line()
         if text := same_result(graph.result):
             yield Line((text, "green"))
+        elif any(call.name == "A" for call in graph.wrong_calls):
+            yield Heading((f"{quotable(graph, candidate)}.", "bold red"))
         yield from bench_page(with_sides(graph.result), details=details)
         if samples_of is not None:
             yield Picture(partial(_samples_html, graph, samples_of))
@@ -127,6 +129,8 @@ def whatif_sentence(graph: GraphWhatIf, candidate: Candidate | None = None) -> s
     """Return what was found out about a graph in a sentence, wrong values first."""
     if candidate is not None:
         return quotable(graph, candidate)
+    if any(call.name == "A" for call in graph.wrong_calls):
+        return f"{quotable(graph, None)}."
     if graph.result is not None:
         return result_sentence(with_sides(graph.result))
     return not_timed_sentence(graph)
@@ -162,7 +166,7 @@ def trials_page(
     yield Line((trials_sentence(trials, margin, threads), "bold"))
 
 
-_STYLES = {"gain": "green", "loss": "red", "wrong": "bold red", "undecided": "yellow"}
+_STYLES = {"right": "green", "gain": "green", "loss": "red", "wrong": "bold red", "undecided": "yellow"}
 
 
 def ranked(trials: Sequence[Trial]) -> list[Trial]:

@@ -11,7 +11,7 @@ from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import Element, Variant
 from inductor_probe.report.units import duration, one_word
 from inductor_probe.report.words.remarks import sentence
-from inductor_probe.report.words.templates import joined
+from inductor_probe.report.words.templates import joined, listed
 
 _RATIO_FROM = 1.5
 """A difference of this factor or more is a ratio; percent are hard to read there."""
@@ -21,6 +21,8 @@ _NOT_COMPILED = re.compile(r"NotLoadedError: (\w+) does not compile")
 """What a wrapper raises that launches such a kernel: harness/load.py, NotCompiled."""
 OF_KERNELS = ("kernel-fault", "not-interpreted", "not-finished")
 """Remarks that name the kernel which is to blame, not the variant that launches it."""
+_CALL = ("call", "A")
+"""The pristine call, and what `probe whatif` calls it."""
 _WRAPPER = re.compile(r"call(_v\d+)?|[AB]")
 """The pristine call and its copies; what `probe whatif` calls them where they are the calls of its sides."""
 
@@ -59,10 +61,15 @@ _COUNTED = {
 def wrong_groups(variants: Iterable[Variant]) -> list[list[Variant]]:
     """Return the wrong variants, those with the very same outputs together, a kernel before its wrapper.
 
-    `call_v2` launches `k_v2`: where that is wrong, both are, at the same element.
+    `call_v2` launches `k_v2`: where that is wrong, both are, at the same element. Where the call itself is
+    wrong, so are its copies, and it comes first.
     """
+
+    def place(variant: Variant) -> tuple[bool, bool]:
+        return variant.name not in _CALL, bool(_WRAPPER.fullmatch(variant.name))
+
     groups: dict[object, list[Variant]] = {}
-    for variant in sorted(variants, key=lambda variant: bool(_WRAPPER.fullmatch(variant.name))):
+    for variant in sorted(variants, key=place):
         if not variant.correct:
             groups.setdefault(_what_is_wrong(variant), []).append(variant)
     return list(groups.values())
@@ -92,6 +99,7 @@ def all_not_compiled(variants: Iterable[Variant]) -> bool:
 def result_sentence(result: BenchResult) -> str:
     """Return what all comparisons say in one line, wrong variants first."""
     wrong = [wrong_sentence(variants, sentence) for variants in wrong_groups(result.variants)]
+    wrong += [right] if (right := right_beside_wrong(result.variants)) else []
     return "; ".join([*wrong, *answers(result)]) + "." if wrong or answers(result) else NOTHING
 
 
@@ -104,7 +112,7 @@ def wrong_sentence(variants: Sequence[Variant], remark_text: Callable[[Remark], 
     `k_v2 is WRONG in 3 of 9 elements: output 0[1, 2] is 1.25, expected 1; largest error 0.25 (call_v2 too)`.
     """
     variant, *others = variants
-    too = f" ({joined(other.name for other in others)} too)" if others else ""
+    too = f" ({listed([other.name for other in others])} too)" if others else ""
     if not_compiled(variant):
         return f"{variant.name} {wrong_words(variant, remark_text)}{too}"
     where = f" in {variant.mismatches:,} of {variant.elements:,} elements" if variant.mismatches else ""
@@ -113,15 +121,35 @@ def wrong_sentence(variants: Sequence[Variant], remark_text: Callable[[Remark], 
 
 def wrong_words(variant: Variant, remark_text: Callable[[Remark], str]) -> str:
     """Return what is wrong with a variant: `output 0[1, 2] is 1.25, expected 1; largest error 0.25`."""
-    clauses = []
-    if variant.first_bad is not None and variant.expected is not None:
-        index = f"[{', '.join(map(str, variant.first_bad))}]" if variant.first_bad else ""
-        values = f"{_element(variant.value)}, expected {_element(variant.expected)}"
-        clauses.append(f"output {variant.first_bad_output}{index} is {values}")
+    clauses = [first] if (first := first_wrong(variant)) else []
     if variant.mismatches and variant.max_error is not None:
         clauses.append(f"largest error {variant.max_error:.3g}")
     clauses += map(remark_text, variant.remarks)
     return "; ".join(clauses) or "it does not agree with the reference"
+
+
+def first_wrong(variant: Variant) -> str:
+    """Return the first wrong element, and what is right there: `output 0[1, 2] is 1.25, eager 1`."""
+    if variant.first_bad is None or variant.expected is None:
+        return ""
+    index = f"[{', '.join(map(str, variant.first_bad))}]" if variant.first_bad else ""
+    expected = _element(variant.expected)
+    if variant.eager is None:
+        right = f"expected {expected}"
+    elif (eager := _element(variant.eager)) == expected:
+        right = f"eager {eager}"
+    else:
+        right = f"eager {eager}, in float64 {expected}"
+    return f"output {variant.first_bad_output}{index} is {_element(variant.value)}, {right}"
+
+
+def right_beside_wrong(variants: Iterable[Variant]) -> str:
+    """Return which edited variants are right where the call itself is not: `k_v3 is right`; else nothing."""
+    variants = list(variants)
+    if all(variant.correct for variant in variants if variant.name in _CALL):
+        return ""
+    names = [variant.name for variant in variants if variant.correct and not variant.unedited]
+    return f"{joined(names)} {'is' if len(names) == 1 else 'are'} right" if names else ""
 
 
 def _element(value: Element) -> str:
@@ -181,7 +209,10 @@ def next_steps(result: BenchResult, graph: str, places: Mapping[str, str], budge
     if wrong := wrong_groups(result.variants):
         names = [variant.name for variants in wrong for variant in variants]
         if "call" in names:
-            return ["probe doctor shows whether this machine has what the generated code needs"]
+            return [
+                f"probe why {graph} has the decisions; probe whatif with one of them turned (--scalar NODE) "
+                "says whether the result is right then"
+            ]
         error = not_compiled(wrong[0][0])
         place = f"{names[0]} (output_code_bench.py:{error.number('line')})" if error else with_place(names[0])
         return [f"correct {place}, then {again}"]

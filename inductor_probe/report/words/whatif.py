@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from inductor_probe.harness.budget import PROCESSES
 from inductor_probe.model.bench import BenchResult, Comparison
 from inductor_probe.model.decision import Outcome
+from inductor_probe.model.timing import Variant
 from inductor_probe.model.whatif import (
     Candidate,
     GraphWhatIf,
@@ -19,7 +20,13 @@ from inductor_probe.model.whatif import (
     Turned,
 )
 from inductor_probe.report.units import counted
-from inductor_probe.report.words.bench import all_not_compiled, wrong_sentence
+from inductor_probe.report.words.bench import (
+    all_not_compiled,
+    first_wrong,
+    wrong_groups,
+    wrong_sentence,
+    wrong_words,
+)
 from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined, listed
@@ -53,7 +60,6 @@ def same_result(result: BenchResult) -> str | None:
 
 
 _SAME_CODE = "the same code"
-_A_IS_WRONG = "not known, A itself does not compute what the graph does"
 SAME_TEXT = "the text of A and B is the same; their C++ is compiled with other settings"
 _NOT_TIMED: Mapping[NotTimed, str] = {
     "same-code": "names and spelling aside, A and B are the same code",
@@ -104,7 +110,7 @@ def quotable(graph: GraphWhatIf, candidate: Candidate | None) -> str:
         return f"{subject}: {nothing}{_SAME_CODE}"
     wrong = [variant.name for variant in graph.result.variants if not variant.correct]
     if "call" in wrong:
-        return f"{subject}: {_A_IS_WRONG}"
+        return wrong_sides(graph.wrong_calls, candidate.in_graph(name) if candidate else None)
     if all_not_compiled(graph.result.variants):
         return f"{subject}: not timed: the code of B does not compile"
     if wrong:
@@ -112,6 +118,26 @@ def quotable(graph: GraphWhatIf, candidate: Candidate | None) -> str:
     if graph.call is None:
         return f"{subject}: same result; the whole call was not timed"
     return f"{subject}: {_timed_words(graph, graph.result.margin, graph.result.threads)}"
+
+
+def wrong_sides(wrong: Sequence[Variant], candidate: Candidate | None = None) -> str:
+    """Return which of the calls are wrong, where A is: `A is wrong (output 0 is 0, eager 40); B is right`.
+
+    `wrong` are those that are, and `candidate` is what is different in B.
+    """
+    calls = {variant.name: variant for variant in wrong}
+    places = {name: first_wrong(call) or wrong_words(call, sentence) for name, call in calls.items()}
+    if "A" not in calls:  # as an earlier probe wrote it down
+        return "A does not compute what the graph does"
+    a = f"A is wrong ({places['A']})"
+    if "B" not in calls:
+        cause = f": `{candidate}` causes the difference" if candidate and candidate.words else ""
+        return f"{a}; B is right{cause}"
+    if len(wrong_groups(wrong)) == 1:
+        return f"A and B are wrong alike ({places['A']})"
+    if calls["B"].first_bad is None:  # it was not run to its end, or gives something of another form
+        return f"{a}; B: {places['B']}"
+    return f"{a}, and so is B, otherwise ({places['B']})"
 
 
 def gain_sentence(trial: Trial, margin: float, threads: int) -> str:
@@ -241,14 +267,14 @@ def reason_words(reason: TrialReason) -> str:
         case TrialReason(code="wrong-values" | "not-compiled"):
             return wrong_sentence(reason.wrong, sentence)
         case TrialReason(code="baseline-wrong"):
-            wrong = wrong_sentence(reason.wrong, sentence)
-            return f"{_A_IS_WRONG}: {wrong}"
+            return wrong_sides(reason.wrong)
         case TrialReason(code="same-as" | "inputs-differ" | "constants-differ" | "no-code" as code):
             return f"not timed: {_not_timed(code, reason)}"
     return _REASONS[reason.code].format(message=reason.message)
 
 
 RANK_WORDS: Mapping[Rank, str] = {
+    "right": "right",
     "gain": "gain",
     "no-change": "no change",
     "loss": "loss",
@@ -262,13 +288,17 @@ RANK_WORDS: Mapping[Rank, str] = {
 def trials_sentence(trials: Sequence[Trial], margin: float, threads: int) -> str:
     """Return what came of all candidates in one line, the best first."""
     gains = [trial for trial in trials if trial.rank == "gain"]
+    right = [trial for trial in trials if trial.rank == "right"]
     counts = [
         f"{sum(trial.rank == rank for trial in trials)} {words}"
         for rank, words in RANK_WORDS.items()
-        if rank != "gain" and any(trial.rank == rank for trial in trials)
+        if rank not in ("gain", "right") and any(trial.rank == rank for trial in trials)
     ]
     rest = f" ({joined(counts)})" if counts else ""
     number = counted(len({trial.candidate for trial in trials}), "candidate")  # each may have several graphs
+    if right and not gains:
+        names = listed([*dict.fromkeys(f"`{trial.candidate}`" for trial in right)], _MOST_NAMES)
+        return f"A is wrong, and right with {names}{rest}."
     unknown = [trial for trial in trials if trial.rank in ("undecided", "not-tried")]
     if not gains and unknown:
         without_gpu = all(trial.reason and trial.reason.code == "no-gpu" for trial in unknown)
