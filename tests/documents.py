@@ -28,6 +28,7 @@ import pytest
 
 from inductor_probe.machine.cpu import vector_bits
 from inductor_probe.model.manifest import MANIFEST_NAME
+from inductor_probe.store.made_here import record_path, remember_recipe
 from inductor_probe.store.manifest import manifest_to_json, read_manifest
 from tests.conftest import REPOSITORY
 from tests.fork_server import ForkServer
@@ -111,6 +112,8 @@ class Reader:
             shutil.copytree(made.run, run, dirs_exist_ok=True)
             manifest = replace(read_manifest(run / MANIFEST_NAME), label=label[1] if label else None)
             (run / MANIFEST_NAME).write_text(json.dumps(manifest_to_json(manifest)))
+            record = record_path({"XDG_STATE_HOME": str(self.state)})
+            remember_recipe(run, manifest, self.folder / manifest.script, record)
             return made.ran
         before = set((self.folder / _TREE).glob("run_*"))
         ran = self._forked(command.text) or self.run(["bash", "-c", command.text])

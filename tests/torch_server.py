@@ -52,6 +52,8 @@ _LATER = {
     "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "TESTS_TORCH_SERVER",
     # Those of a notebook's kernel, which torch reads none of.
     "JUPYTER_PATH", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "JPY_PARENT_PID", "MPLBACKEND",
+    # An address in a process that has loaded kernels: each sets its own (`CppPythonBindingsCodeCache`).
+    "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
     "PYDEVD_USE_FRAME_EVAL", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "PAGER", "GIT_PAGER",
 }  # fmt: skip
 """Variables that act when they are asked for; any other may have been read as torch was imported."""
