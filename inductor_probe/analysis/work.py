@@ -83,7 +83,7 @@ def call_traffic(
         # What writes into another buffer, as all_reduce_ does, has a buffer without memory for that.
         mutated = {name for buffer in buffers.values() for name in buffer.mutations if name not in buffers}
         if mutated or not buffers or not all(map(_is_view, buffers.values())):
-            operands = [one for one in call.passed if one.text not in outputs]
+            operands = [one for one in call.passed if one.text.removeprefix("out=") not in outputs]
             read += _passed_bytes(index, operands).values()
         memory = {old: name for name in passed for old in index.memory_names(name)}
         for name in mutated:
