@@ -49,7 +49,7 @@ def kernel_traffic(
     written: list[Dim | None] = []
     for launch in launches:
         for buffer, passed in once_passed(launch, ("in", "inout")).items():
-            names = memory_names(index, buffer, names_of_nodes)
+            names = memory_names(index, buffer, names_of_nodes | read_elements.keys())
             in_place = passed.arg is not None and passed.arg.role == "inout"
             # Memory whose whole content the kernel itself made is not read from outside.
             if not in_place or any(index.nodes.producer.get(name) not in names_of_nodes for name in names):
@@ -214,8 +214,9 @@ def _reached_of(
     sizes: dict[str, int | None] = {}
     for name, elements in _reached_elements(leaves, side).items():
         size = sizes[name] = _buffer_bytes(graph, name)
-        if size is not None and elements is not None:
-            sizes[name] = min(size, elements * ITEM_BYTES[index_of(graph).layouts[name].dtype or ""])
+        layout = _layout(index_of(graph), name)
+        if size is not None and elements is not None and layout is not None:
+            sizes[name] = min(size, elements * ITEM_BYTES[layout.dtype or ""])
     return sizes
 
 
@@ -272,17 +273,25 @@ def _stays_inside(graph: CompiledGraph, buffer: str, nodes: set[str]) -> bool:
 
 def _buffer_bytes(graph: CompiledGraph, buffer: str) -> int | None:
     """Return the bytes of a buffer, symbolic sizes as they were when the graph was compiled."""
-    layout = index_of(graph).layouts.get(buffer)
+    layout = _layout(index_of(graph), buffer)
     if layout is not None and layout.dtype not in ITEM_BYTES:
         return None
     return value_of(element_bytes(layout), _recorded_sizes(graph))
 
 
-def memory_names(index: GraphIndex, buffer: str, nodes: set[str]) -> list[str]:
-    """The names that memory had, with those under which the kernel's nodes know it once they mutated it."""
+def _layout(index: GraphIndex, buffer: str) -> BufferLayout | None:
+    """Return the layout of a buffer; of the name that a call gives what it mutates, that of the memory."""
+    layout, known = index.layouts.get(buffer), index.nodes.buffers.get(buffer)
+    if layout is None and known is not None and known.mutations:
+        return index.layouts.get(known.mutations[0])
+    return layout
+
+
+def memory_names(index: GraphIndex, buffer: str, known: set[str]) -> list[str]:
+    """The names that memory had, and since it was mutated those that are `known`, or whose nodes are."""
     names = index.memory_names(buffer)
     mutated = (new for name in names for new in index.nodes.mutated_as.get(name, ()))
-    return [*names, *(name for name in mutated if index.nodes.producer.get(name) in nodes)]
+    return [*names, *(name for name in mutated if name in known or index.nodes.producer.get(name) in known)]
 
 
 def once_passed(launch: KernelLaunch, roles: tuple[Role, ...]) -> dict[str, Passed]:
