@@ -246,7 +246,7 @@ _RATE_WORDS: Mapping[str, str] = {  # by the likeliest reason, which nobody reco
     "below indirect": _BELOW + "its loads are indirect: it may read less than was counted, or wait for each",
     "below arithmetic": _BELOW
     + "it may be bound by arithmetic, one thread or dependent steps, or move more than was counted",
-    "below launch": _BELOW + "launch-bound: starting it takes about {launch_us:.2g} us",
+    "below launch": _BELOW + "it takes {launch_us:.2g} us a launch, and starting it may be most of that",
 }
 
 
