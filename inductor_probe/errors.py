@@ -80,13 +80,19 @@ _LEFT_OUT = re.compile(r"…|\.\.\.")
 def names_meant(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return which of `known` a name means: the one that is called so, or else all that it is short for.
 
-    Short is the start of a name, or one with an ellipsis for what a screen left out: `triton_poi_…_3`.
+    Short is the start of a name, or one with an ellipsis for what a screen left out: `triton_poi_…_3`. That
+    is something: `…op3` is op2_op3, and not op3.
     """
     names = tuple(dict.fromkeys(known))
     if name in names or not name:
         return (name,) if name else ()
-    form = re.compile(".*".join(map(re.escape, _LEFT_OUT.split(name))), re.DOTALL)
+    form = re.compile(pattern_of(name), re.DOTALL)
     return tuple(filter(form.fullmatch, names)) or tuple(filter(form.match, names))
+
+
+def pattern_of(name: str) -> str:
+    """Return the regular expression of a name in which an ellipsis stands for what was left out."""
+    return ".+".join(map(re.escape, _LEFT_OUT.split(name)))
 
 
 def shortened(name: str) -> bool:

@@ -3,7 +3,8 @@
 Codes of remarks and their numbers, in order; the subject is the kernel unless said otherwise:
 
 - `scalar-loops`: scalar (loop nests without vectors), nests (all, but for tails and helpers). `missed`.
-- `underfilled-loops`: underfilled (loop nests with vectors, none of them full), nests. `missed`.
+- `underfilled-loops`: underfilled (loop nests with vectors or tiles, none of them full), nests, tiles (how
+  many of these transpose tiles, if any do). `missed`.
   `TilingSelect` (`torch/_inductor/codegen/cpp.py`) decides both; `Remark.decisions` say why, if recorded.
 - `int64-indices` of a Triton kernel: none. `missed`.
 - `reduction-hint`: hint, where it is DEFAULT. `analysis`.
@@ -289,7 +290,8 @@ def _cost(row: KernelRow) -> int | None:
     return sum(numbers) if len(numbers) == len(sizes) else None
 
 
-_Draft = tuple[RemarkCode, RemarkKind, tuple[tuple[str, Number], ...], tuple[Span, ...]]
+_Numbers = tuple[tuple[str, Number], ...]
+_Draft = tuple[RemarkCode, RemarkKind, _Numbers, tuple[Span, ...]]
 
 
 def _remarks(graph: CompiledGraph, kernel: Kernel, row: KernelRow) -> Iterator[Remark]:
@@ -333,7 +335,10 @@ def _remarks_of_text(kernel: Kernel) -> Iterator[_Draft]:
                         for nest in facts.nests
                         if kernel.span and nest.kind == kind
                     )
-                    numbers = ((kind, number), ("nests", len(facts.decided_nests)))
+                    tiles = sum(bool(nest.tile) for nest in facts.nests if nest.kind == kind)
+                    numbers: _Numbers = ((kind, number), ("nests", len(facts.decided_nests)))
+                    if tiles and kind == "underfilled":
+                        numbers = (*numbers, ("tiles", tiles))
                     yield code, "missed", numbers, tuple(lines)
         case TritonFacts() as facts:
             if facts.index_width == "int64":

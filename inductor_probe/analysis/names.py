@@ -13,7 +13,14 @@ from typing import Literal, TypeAlias
 
 from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.operators import Operator, operator
-from inductor_probe.errors import AmbiguousError, NotFoundError, names_meant, near_names, shortened
+from inductor_probe.errors import (
+    AmbiguousError,
+    NotFoundError,
+    names_meant,
+    near_names,
+    pattern_of,
+    shortened,
+)
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.fx import FxNode
@@ -86,7 +93,19 @@ def _meant(graph: CompiledGraph, name: str, types: Sequence[NameType]) -> tuple[
     for type_ in by_name:  # of other names than those of kernels a start says little
         if (type_ == "kernel" or shortened(name)) and (short := names_meant(name, names[type_])):
             return tuple(Subject(type_, each) for each in short)
+    if "node" in types and shortened(name):
+        return tuple(Subject("node", each) for each in _fused_for_a_while(graph, name))
     return ()
+
+
+def _fused_for_a_while(graph: CompiledGraph, name: str) -> tuple[str, ...]:
+    """Return the nodes that a shortened name means within fused ones: `op2…op4` of op0_op1_op2_op3_op4.
+
+    The scheduler puts the names of two nodes behind each other when it fuses them.
+    """
+    form = re.compile(rf"(?<![^_]){pattern_of(name)}(?![^_])")
+    found = (match[0] for node in names_of(graph)["node"] if (match := form.search(node)))
+    return tuple(one for one in dict.fromkeys(found) if nodes_called(graph, one))
 
 
 def not_found(graph: CompiledGraph, name: str, types: Sequence[NameType] = EVERY_TYPE) -> NotFoundError:
@@ -219,7 +238,7 @@ def _removed(graph: CompiledGraph, asked: Operator) -> Iterator[str]:
         values = [value for _, value in decision.operands]
         texts = [text for value in values for text in (value if isinstance(value, tuple) else (value,))]
         named = (operator(text).packet for text in texts if isinstance(text, str))
-        if decision.subject_type == "fx" and asked.packet in named:
+        if decision.subject_type == "fx" and decision.outcome != "not-replaced" and asked.packet in named:
             yield from (name for names in decision.subjects for name in names)
 
 

@@ -34,6 +34,10 @@ _MOVE_NOTHING = (VIEWS - {"lift_fresh_copy"}) | {
 
 The scheduler's `SetSourceTensorKernel` calls `aten.set_`, since torch 2.15 `aten.shallow_copy_data_`.
 """
+_MKL_LINEAR = "_mkl_linear"
+"""It is passed a weight that MKL packed, and the weight, and reads one of them (`ATen/native/mkl`). The
+packed one has room for workspaces of MKL: 5.6 MiB for 64 x 64 elements.
+"""
 _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8"}
 
 
@@ -49,7 +53,7 @@ def kernel_traffic(
     written: list[Dim | None] = []
     for launch in launches:
         for buffer, passed in once_passed(launch, ("in", "inout")).items():
-            names = memory_names(index, buffer, names_of_nodes)
+            names = memory_names(index, buffer, names_of_nodes | read_elements.keys())
             in_place = passed.arg is not None and passed.arg.role == "inout"
             # Memory whose whole content the kernel itself made is not read from outside.
             if not in_place or any(index.nodes.producer.get(name) not in names_of_nodes for name in names):
@@ -83,7 +87,9 @@ def call_traffic(
         # What writes into another buffer, as all_reduce_ does, has a buffer without memory for that.
         mutated = {name for buffer in buffers.values() for name in buffer.mutations if name not in buffers}
         if mutated or not buffers or not all(map(_is_view, buffers.values())):
-            operands = [one for one in call.passed if one.text not in outputs]
+            operands = [one for one in call.passed if one.text.removeprefix("out=") not in outputs]
+            if operator(target).name == _MKL_LINEAR:
+                del operands[1:2]
             read += _passed_bytes(index, operands).values()
         memory = {old: name for name in passed for old in index.memory_names(name)}
         for name in mutated:
@@ -214,8 +220,9 @@ def _reached_of(
     sizes: dict[str, int | None] = {}
     for name, elements in _reached_elements(leaves, side).items():
         size = sizes[name] = _buffer_bytes(graph, name)
-        if size is not None and elements is not None:
-            sizes[name] = min(size, elements * ITEM_BYTES[index_of(graph).layouts[name].dtype or ""])
+        layout = _layout(index_of(graph), name)
+        if size is not None and elements is not None and layout is not None:
+            sizes[name] = min(size, elements * ITEM_BYTES[layout.dtype or ""])
     return sizes
 
 
@@ -272,17 +279,25 @@ def _stays_inside(graph: CompiledGraph, buffer: str, nodes: set[str]) -> bool:
 
 def _buffer_bytes(graph: CompiledGraph, buffer: str) -> int | None:
     """Return the bytes of a buffer, symbolic sizes as they were when the graph was compiled."""
-    layout = index_of(graph).layouts.get(buffer)
+    layout = _layout(index_of(graph), buffer)
     if layout is not None and layout.dtype not in ITEM_BYTES:
         return None
     return value_of(element_bytes(layout), _recorded_sizes(graph))
 
 
-def memory_names(index: GraphIndex, buffer: str, nodes: set[str]) -> list[str]:
-    """The names that memory had, with those under which the kernel's nodes know it once they mutated it."""
+def _layout(index: GraphIndex, buffer: str) -> BufferLayout | None:
+    """Return the layout of a buffer; of the name that a call gives what it mutates, that of the memory."""
+    layout, known = index.layouts.get(buffer), index.nodes.buffers.get(buffer)
+    if layout is None and known is not None and known.mutations:
+        return index.layouts.get(known.mutations[0])
+    return layout
+
+
+def memory_names(index: GraphIndex, buffer: str, known: set[str]) -> list[str]:
+    """The names that memory had, and since it was mutated those that are `known`, or whose nodes are."""
     names = index.memory_names(buffer)
     mutated = (new for name in names for new in index.nodes.mutated_as.get(name, ()))
-    return [*names, *(name for name in mutated if index.nodes.producer.get(name) in nodes)]
+    return [*names, *(name for name in mutated if name in known or index.nodes.producer.get(name) in known)]
 
 
 def once_passed(launch: KernelLaunch, roles: tuple[Role, ...]) -> dict[str, Passed]:

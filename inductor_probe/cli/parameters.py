@@ -185,13 +185,11 @@ def resolve(words: Sequence[str], limit: int, query: Callable[..., Answer]) -> A
         NotFoundError: of the reading that came closest: the run is there, and has no such name.
         click.UsageError: more words than names and a target.
     """
-    is_pair = any(word == "+" or _JOINED.search(word) for word in words)
+    pair = _PAIR.search(" ".join(words))
     words = tuple(part for word in words for part in _JOINED.split(word) if not _COUNT.fullmatch(part))
-    if is_pair and limit == 1 and len(words) > 1:
-        pair = " ".join(words[:2])
-        raise click.UsageError(
-            f"{words[0]} + {words[1]} is a pair: probe why {pair} and probe fusion {pair} are about it"
-        )
+    if pair and limit == 1:
+        both = " ".join([*pair.groups(), *(word for word in words if word not in pair.groups())])
+        raise click.UsageError(f"{pair[0]} is a pair: probe why {both} and probe fusion {both} are about it")
     if len(words) > limit + 1:
         names = "1 name" if limit == 1 else f"{limit} names"
         raise click.UsageError(f"at most {names} and a run or graph, not {len(words)} arguments")
@@ -254,6 +252,7 @@ def first_kernel(kernel: str | None, target: str | Path | None) -> tuple[Graph, 
 
 _MOST_GRAPHS = 4
 _JOINED = re.compile(r" \+ ")
+_PAIR = re.compile(r"(\S+) \+ (\S+)")
 _COUNT = re.compile(r"\+\d*|\(largest\)")
 """What `probe why` prints behind the first of several names, and between those of a pair."""
 

@@ -113,9 +113,9 @@ class LoopNest:
 
     Attributes:
         kind: `vectorised` (its text uses `at::vec`), `underfilled` (so too, but a loop is shorter than its
-            step, so that no vector is full), `scalar`, `tail` (the rest of the nest before it, which torch
-            before 2.6 writes as a loop of its own), or `threads` (it runs over the threads, to combine what
-            each of them reduced).
+            step, so that no vector, or no tile, is full), `scalar`, `tail` (the rest of the nest before it,
+            which torch before 2.6 writes as a loop of its own), or `threads` (it runs over the threads, to
+            combine what each of them reduced).
         loops: in the order of the text, `depth` is the nesting.
         tile: sides of the two-dimensional tiles that it transposes, empty when it does not.
         features: of a scalar nest, as read in its text. Why inductor left it scalar is not in the dump: a

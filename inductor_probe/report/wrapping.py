@@ -25,6 +25,7 @@ _PART = re.compile(
     """,
     re.VERBOSE,
 )
+_COUNTED = re.compile(r" \+\d+$")
 _GOES_ON = f"{NO_BREAK}\\"
 _BETWEEN = "_./,: ()[]"
 _Span = tuple[int, int]
@@ -108,10 +109,12 @@ def longest_part(texts: Iterable[str], *, words: bool) -> int:
 def shorten(name: str, room: int) -> str:
     """Cut the middle out of a long name, at separators: both ends of a kernel's name distinguish kernels.
 
-    Of a pair (`op0_op1 + op2`) out of each of the two, so that both are names.
+    Of a pair (`op0_op1 + op2`) out of each of the two, so that both are names; how many more there are stays.
     """
     if len(name) <= room:
         return name
+    if counted := _COUNTED.search(name):
+        return shorten(name[: counted.start()], max(room - len(counted[0]), 1)) + counted[0]
     first, plus, second = name.partition(" + ")
     if first.isidentifier() and second.isidentifier():
         half = (room - len(plus)) // 2

@@ -170,6 +170,18 @@ def test_antialias_weights_belong_to_the_buffers_they_are_made_for(read: Read) -
     assert linked.origins["buf1"].node == "clone"  # it leaves no trace: torch's provenance alone tells of it
 
 
+def test_what_changes_a_buffer_in_the_kernel_that_made_it_is_linked_to_that_kernel(read: Read) -> None:
+    """`table.clone().index_put_(...)`, then one more: the first was said to run in that of the second."""
+    linked = links(read("torch-2.13.0-cpu/scatter_into_clone"))
+    kernels = {name: linked.nodes[name].kernel for name in ("op0", "op1", "op2", "op6")}
+    assert kernels == {
+        "op0": "cpp_fused_index_put_sum_0",
+        "op1": "cpp_fused_index_put_sum_0",
+        "op2": "cpp_fused_index_put_sum_0",
+        "op6": "cpp_fused_index_put_zeros_1",
+    }
+
+
 def test_nodes_that_change_their_inputs_are_told_apart_by_what_they_change(read: Read) -> None:
     linked = links(read("torch-2.2.2-cpu/inplace_mutation"))
     changes = {link.buffers[0]: link for link in linked.nodes.values()}

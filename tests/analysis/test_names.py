@@ -75,7 +75,7 @@ def test_a_name_is_taken_as_a_screen_prints_it(read: Read) -> None:
     assert resolve(graph, "op2 +3") == resolve(graph, "op2 +3 (largest)") == Subject("node", "op2")
     assert resolve(graph, "op2, op3 and 3 more") == Subject("node", "op2")
     assert resolve(graph, "cpp_…_dropout_0") == Subject("kernel", "cpp_fused_gelu_native_dropout_0")
-    assert resolve(graph, "op2…op4") == Subject("node", "op2_op3_op4")
+    assert resolve(graph, "op2…op4") == resolve(graph, "…op4") == Subject("node", "op2_op3_op4")
     with pytest.raises(AmbiguousError, match=r"nodes of .* fit op…") as caught:
         resolve(graph, "op…")
     assert caught.value.hint == "did you mean op5 or op4 or op3?"
@@ -90,6 +90,8 @@ def test_nodes_that_were_fused_for_a_while_are_a_name(read: Read) -> None:
     assert [part.row.node for part in page.parts] == ["op2", "op3"]
     assert members_of(graph, "op2_op3") == ("op2", "op3")
     assert layouts(graph, "op2_op3")
+    shortened = resolve(read("torch-2.13.0-cpu-programs/reductions"), "op2_op4_op5…op7_op3")
+    assert shortened == Subject("node", "op2_op4_op5_op6_op7_op3")
 
 
 def test_an_operator_that_was_decomposed_is_what_it_became(read: Read) -> None:

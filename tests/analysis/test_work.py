@@ -165,6 +165,14 @@ def test_a_call_moves_what_it_is_passed(read: Read) -> None:
     assert into_others["extern_kernels.addmm"] == (1056, 256)
 
 
+def test_a_kernel_reads_its_part_of_what_a_call_has_changed_before(read: Read) -> None:
+    """A third of what was gathered counted as all: nodes have another name for it since the call."""
+    graph = read(f"{PROGRAMS}/bucketed_collectives")
+    (row,) = (row for row in kernel_rows(graph) if row.name == "cpp_fused_clone_split_with_sizes_view_1")
+    assert (row.bytes_read, row.bytes_written) == (1024, 1024)
+    assert node_traffic(graph, row.nodes) == 2048
+
+
 def test_a_call_that_mutates_a_slice_moves_the_slice(read: Read) -> None:
     """A cache of 64 KiB was said to be written where 4 KiB of it were."""
     graph = read(f"{PROGRAMS}/collective_kinds")

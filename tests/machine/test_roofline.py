@@ -66,7 +66,7 @@ def test_a_product_is_held_against_one_of_its_dtype() -> None:
 @pytest.mark.parametrize(
     ("work", "seconds", "why"),
     [
-        (KernelWork("k", 64), 1e-6, "launch-bound"),
+        (KernelWork("k", 64), 1e-6, "it takes 1 us a launch"),
         (KernelWork("k", 64, indirect=True), 1e-3, "may read less than was counted"),
         (KernelWork("k", 64), 1e-3, "bound by arithmetic"),
         (KernelWork("k", 60 * MIB), 1e-3, "fit in the last-level cache"),

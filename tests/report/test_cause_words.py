@@ -42,6 +42,25 @@ def test_every_change_has_a_sentence_and_every_sentence_a_change(kind: DecisionK
     assert set(RULES[kind].changes) <= set(WORDS[kind].causes)
 
 
+def test_vectors_of_tiles_with_too_few_rows_are_not_called_less_than_full() -> None:
+    """A copy to 8 x 324 has full vectors along 324, and 8 of 16 rows; "4 of 16 lanes" was said."""
+    operands: dict[str, Operand] = {
+        "loops": ("x0", "x1"),
+        "ranges": (8, 324),
+        "factor": 16,
+        "full_vectors": ("0", "20"),
+        "tails": ("8", "4"),
+    }
+    cause = decided("vectorisation", "underfilled", "range-below-vector", **operands)
+    assert sentence(cause) == (
+        "op0 is vectorised, but no tile is full: along x0 only 8 of 16 rows of tiles are filled, by a mask"
+    )
+    assert short_cause(cause) == "8 of 16 rows of tiles filled"
+    wide = operands | {"ranges": (16, 9), "full_vectors": ("1", "0"), "tails": ("0", "9")}
+    of_lanes = decided("vectorisation", "underfilled", "range-below-vector", **wide)
+    assert short_cause(of_lanes) == "9 of 16 lanes filled"
+
+
 def test_the_sentence_of_a_short_inner_loop() -> None:
     operands = {
         "loop": "x2",

@@ -19,6 +19,7 @@ from inductor_probe.report.pages.kernels import kernel_table
 from inductor_probe.report.pages.nodes import node_table
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.units import one_word
+from inductor_probe.report.wrapping import shorten
 from tests.conftest import DUMPS
 
 TRAINING = DUMPS / "torch-2.13.0-cpu-programs" / "training" / "run_2026_01_01_00_00_00_000000-pid_1"
@@ -62,6 +63,11 @@ def test_the_name_of_a_file_is_shortened_from_the_left_and_never_split() -> None
     # The gap before a column of places is narrower where one would be cut.
     assert lines([table], 19)[1:] == ["a  …attention.py:12", "   +3"]
     assert lines([table], 16)[1:] == ["a  …py:12 +3"]
+
+
+def test_how_many_more_there_are_is_not_cut_out_of_a_name() -> None:
+    """`_low_memory_max_…1` was the end of ` +1`, and no name."""
+    assert shorten("_low_memory_max_pool_with_offsets +1", 19) == "_low_…offsets +1"
 
 
 def test_columns_are_left_out_by_rank_before_a_name_is_cut_below_its_least() -> None:

@@ -91,6 +91,11 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         {"underfilled": 1, "nests": 2},
         "no vector is full in 1 of 2 loop nests; the dump does not record why",
     ),
+    (
+        "underfilled-loops",
+        {"underfilled": 2, "nests": 2, "tiles": 2},
+        "no tile is full in 2 of 2 loop nests; the dump does not record why",
+    ),
     ("int64-indices", {}, "indices are int64"),
     ("reduction-hint", {"hint": "DEFAULT"}, "reduction hint DEFAULT"),
     (

@@ -294,6 +294,9 @@ class _Maker:
                 nodes = (index.nodes.producer.get(name) for name in names)
                 return tuple(dict.fromkeys(node for node in nodes if node))
             case "fx":
+                into = decision.operand("into")  # of an inlined value; many more nodes come from it
+                if isinstance(into, tuple):
+                    return tuple(dict.fromkeys(filter(None, map(index.nodes.producer.get, into))))
                 linked = links(self._graph).nodes
                 return tuple(node for node, link in linked.items() if not set(names).isdisjoint(link.fx))
         return ()

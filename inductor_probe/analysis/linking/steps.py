@@ -73,7 +73,7 @@ class Wrapper:
         passed: buffers that are an argument of a step, seen through a view or returned. One that is not
             lives inside one kernel: it has no memory of its own, or another reuses its memory there.
         inputs: of the graph and of its subgraphs.
-        returned: what the functions of subgraphs return.
+        lent: buffers whose memory another one takes over.
     """
 
     steps: tuple[Step, ...] = ()
@@ -81,6 +81,7 @@ class Wrapper:
     reachers: dict[str, tuple[Step, ...]] = field(default_factory=dict)
     passed: frozenset[str] = frozenset()
     inputs: frozenset[str] = frozenset()
+    lent: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ def read_steps(code: OutputCode | None) -> Wrapper:
         reachers={name: tuple(reaching) for name, reaching in reachers.items()},
         passed=frozenset((*reachers, *filter(None, views), *returned)),
         inputs=frozenset((*code.inputs, *(name for part in code.subgraphs for name in part.inputs))),
+        lent=frozenset(one.of for one in code.allocations if one.kind == "reuse" and one.of is not None),
     )
 
 
@@ -300,10 +302,28 @@ class _Finder:
             steps = tuple(step for step in steps if step.generated)
         else:  # `aten.index_put_(buf0, ...)` does not say which argument it changes
             steps = tuple(step for step in reachers if _is_call_of(step, leaf))
+        if len(steps) > 1 and (told := self._passed_what_it_reads(leaf, steps)):
+            return told
         if len(steps) > 1 and name in self.nodes.producer:
             producer = self.unit_of.get(self.nodes.producer[name])
             return steps[1:] if producer is not None and steps[0] is producer.step else steps
         return steps
+
+    def _passed_what_it_reads(self, leaf: SchedulerNode, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        """Of steps that change a buffer, those that are passed what `leaf` reads; none if all are.
+
+        A C++ kernel that makes a buffer may change it in place, too: `table.clone().index_add_(...)`. What
+        one of them writes, or what lends its memory to another buffer, is passed under other names.
+        """
+        names = [
+            name
+            for name in read_names(leaf)
+            if name in self.wrapper.reachers
+            and name not in self.wrapper.lent
+            and not any(name in step.writes for step in steps)
+        ]
+        told = tuple(step for step in steps if step.reaches.issuperset(names))
+        return told if len(told) < len(steps) else ()
 
     def _one_each(self) -> None:
         """As many nodes as steps that change the same buffer: they belong together in order."""

@@ -12,9 +12,11 @@ was removed is known when the code is generated, and stands in the operand `stor
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
+import types
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -215,18 +217,24 @@ class _Recorder:
     def _lowered(self, _: TorchFrame, result: Any, lowering: Any) -> None:
         """Record the values that never became buffers, with the buffers that compute them."""
         into: dict[Any, list[str]] = {}
+        called: dict[int, list[str]] = {}
         for buffer in lowering.buffers:
             if buffer.name is None:  # of a score_mod: its text becomes part of a template
                 continue
             for origin in getattr(buffer, "origins", ()):
                 into.setdefault(origin, []).append(buffer.get_name())
+            if isinstance(buffer, self._ir.ComputedBuffer):
+                for function in self._functions(buffer.data):
+                    called.setdefault(function, []).append(buffer.get_name())
         graph = self._of(lowering)
         for node, box in graph.values:
             users = len(node.users)
             data = box.data
             if not isinstance(data, self._ir.Pointwise) or users == 0 or node not in into:
                 continue
-            operands: dict[str, Operand] = {"node": node.name, "users": users, "into": tuple(into[node])}
+            # Origins are all that a buffer's value comes from, through other buffers, too.
+            computing = called.get(id(data.inner_fn)) or into[node]
+            operands: dict[str, Operand] = {"node": node.name, "users": users, "into": tuple(computing)}
             cause: RealizationCause = "single-user"
             if users > 1:
                 cause = "cheap"
@@ -241,6 +249,32 @@ class _Recorder:
                     subject_type="fx",
                 )  # fmt: skip
         graph.values.clear()
+
+    def _functions(self, body: Any) -> set[int]:
+        """Return what the body of a loop calls, by `id`: a function holds those of its operands."""
+        functions: set[int] = set()
+        waiting, seen = [body], set[int]()
+        while waiting:
+            one = waiting.pop()
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            if isinstance(one, types.FunctionType):
+                functions.add(id(one))
+                waiting += _held(one)
+            elif isinstance(one, types.MethodType):
+                waiting += [one.__func__, one.__self__]
+            elif isinstance(one, functools.partial):
+                waiting += [one.func, *one.args, *one.keywords.values()]
+            elif isinstance(one, list | tuple):
+                waiting += one
+            elif isinstance(one, dict):
+                waiting += one.values()
+            elif isinstance(one, self._ir.Loops):
+                waiting += [one.inner_fn, getattr(one, "output_indexer", None)]
+            elif isinstance(one, self._ir.MutableBox | self._ir.BaseView):
+                waiting.append(one.data)
+        return functions
 
     def _generated(self, _: TorchFrame, result: Any, lowering: Any) -> None:
         """Add to each buffer whether it has memory."""
@@ -273,6 +307,14 @@ class _Recorder:
 def _is_cpu(data: Any) -> bool:
     device = data.get_device()
     return device is not None and device.type == "cpu"
+
+
+def _held(function: types.FunctionType) -> Iterator[Any]:
+    """Yield what a function holds of where it was defined: loaders of its operands."""
+    yield from function.__defaults__ or ()
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # an empty one
+            yield cell.cell_contents
 
 
 def _texts(constants: tuple[object, ...]) -> Iterator[str]:

@@ -27,15 +27,21 @@ def _argument_type(values: dict[str, Any]) -> str:
     return "{argument} is a number ({type}) and is passed the buffer {passed}"
 
 
-_KERNEL_WORDS: Mapping[str, str] = {  # on the page of another subject the kernel's name comes first
+def _underfilled(values: dict[str, Any]) -> str:
+    tiles = values.get("tiles", 0)
+    whole = "vector" if not tiles else "tile" if tiles == values["underfilled"] else "vector or tile"
+    return (
+        f"no {whole} is full in {{underfilled}} of {{nests:# loop nest}}[ ({{traffic}})]"
+        "{cause|'; the dump does not record why'}"
+    )
+
+
+_KERNEL_WORDS: Mapping[str, _Words] = {  # on the page of another subject the kernel's name comes first
     "scalar-loops": (
         "{scalar} of {nests:# loop nest} {scalar:?is/are} scalar[ ({traffic})]"
         "{cause|'; the dump does not record why'}"
     ),
-    "underfilled-loops": (
-        "no vector is full in {underfilled} of {nests:# loop nest}[ ({traffic})]"
-        "{cause|'; the dump does not record why'}"
-    ),
+    "underfilled-loops": _underfilled,
     "int64-indices": "indices are int64[ ({traffic})]",
     "reduction-hint": "reduction hint {hint}[ ({traffic})]",
     "unaligned-pointers": (
@@ -240,7 +246,7 @@ _RATE_WORDS: Mapping[str, str] = {  # by the likeliest reason, which nobody reco
     "below indirect": _BELOW + "its loads are indirect: it may read less than was counted, or wait for each",
     "below arithmetic": _BELOW
     + "it may be bound by arithmetic, one thread or dependent steps, or move more than was counted",
-    "below launch": _BELOW + "launch-bound: starting it takes about {launch_us:.2g} us",
+    "below launch": _BELOW + "it takes {launch_us:.2g} us a launch, and starting it may be most of that",
 }
 
 

@@ -42,6 +42,7 @@ def _texts(operands: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             ),
         )
     if loops := _rows(operands, "loops", "ranges"):
+        yield "whole", "tile" if len(loops) > 1 else "vector"
         yield "steps", ", ".join(f"{loop} ({size})" for loop, size in loops)
     if fills := _rows(operands, "dtypes", "vectors"):
         yield "fill", joined(f"{vectors} of {dtype}" for dtype, vectors in fills)
@@ -57,6 +58,10 @@ def _texts(operands: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ]
         yield "left_over", joined(counts)
         yield "unit", units[-1][0]
+        # What keeps a vector or a tile from being full: of 8 x 324 the 8 rows, though 324 has a tail, too.
+        short_of = [(row, unit) for row, (unit, _) in zip(tails, units, strict=True) if row[1] == "0"]
+        for (loop, _, left), unit in short_of[-1:]:
+            yield from (("short_loop", loop), ("short_left", left), ("short_unit", unit))
     if short := [f"{loop} ({left})" for loop, full, left in tails if full == "0"]:
         yield "short", joined(short)
     if share := operands.get("share"):
@@ -85,7 +90,7 @@ WORDS = KindWords(
         "scalar": "{subject} {n:?is/are} scalar",
         ("scalar", "no-loops"): "{subject} {n:?has/have} no loop",
         "vectorised": "{subject} {n:?is/are} vectorised along {steps}, {factor} elements at a time",
-        "underfilled": "{subject} {n:?is/are} vectorised, but no vector is full",
+        "underfilled": "{subject} {n:?is/are} vectorised, but no {whole} is full",
         "half-width": "{subject} {n:?computes/compute} {factor} elements at once, half of what fits",
         "masked-tail": "the tail of {subject} is vectorised with a mask",
         "scalar-tail": "the tail of {subject} is scalar",
@@ -133,8 +138,8 @@ WORDS = KindWords(
             "along {steps} by {factor}, no contiguous loop",
         ),
         "range-below-vector": CauseWords(
-            "along {tail_loop} only {left} of {factor} {unit} are filled, by a mask",
-            "{left} of {factor} {unit} filled",
+            "along {short_loop} only {short_left} of {factor} {short_unit} are filled, by a mask",
+            "{short_left} of {factor} {short_unit} filled",
         ),
         "short-low-precision-range": CauseWords(
             "a vectorised loop has fewer steps ({ranges}) than a vector of 16-bit floats has lanes "
