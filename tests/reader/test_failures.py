@@ -71,6 +71,17 @@ AssertionError('no such dtype')
 """
 
 
+def test_the_line_of_the_user_is_not_one_of_torch_that_calls_a_custom_operator() -> None:
+    """The line was `torch/_library/custom_ops.py:863: return self._opoverload(*args, **kwargs)`."""
+    torch = (
+        '  File "/lib/torch/_library/custom_ops.py", line 863, in __call__\n    return self._opoverload(x)\n'
+    )
+    text = f'fake went wrong\n\nfrom user code:\n  File "/m.py", line 10, in f\n    return bad(x)\n{torch}'
+    one = failure_of("TorchRuntimeError", text, ())
+    assert (one.where, one.line) == ("/m.py:10", "return bad(x)")
+    assert failure_of("TorchRuntimeError", text.replace("/m.py", "/torch/_x/m.py"), ()).line is not None
+
+
 def test_what_a_worker_that_compiles_for_triton_raised_is_read_from_its_text() -> None:
     one = failure_of("InductorError", WORKER, [Frame("/lib/torch/_inductor/graph.py", "compile_to_module")])
     assert (one.stage, one.exception, one.node) == (
