@@ -269,6 +269,8 @@ class _Waiting:
             del self._by_probe[number]
             if abs(when - self._by_supervisor.get(number, -float("inf"))) > _SAME_S:
                 os.kill(self._child.pid, number)
+                if number == signal.SIGINT:
+                    _interrupt_group(self._child.pid)
         if now > self._deadline:
             os.kill(self._child.pid, signal.SIGKILL)
 
@@ -298,6 +300,18 @@ def _receive_signals() -> tuple[list[int], int]:
     # `probe dump` started this process with these blocked, so that none came too early.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
     return received, readable
+
+
+def _interrupt_group(child: int) -> None:
+    """Pass SIGINT on to what `child` started in its process group, as Ctrl-C in a terminal would.
+
+    Python waits a quarter of a second for a process that it was to `run`, since that has the signal, too, and
+    then kills it: g++ would leave its temporary files.
+    """
+    for pid in descendants():
+        with suppress(ProcessLookupError, PermissionError):  # ended meanwhile; another user's (sudo)
+            if pid != child and os.getpgid(pid) == os.getpgrp():
+                os.kill(pid, signal.SIGINT)
 
 
 def signal_name(number: int) -> str:
