@@ -83,11 +83,13 @@ def require_trust(
     return text
 
 
-def texts_to_run(graph: GraphOnDisk, *, trust: bool, launched: bool = True) -> Mapping[str, str | None]:
+def texts_to_run(
+    graph: GraphOnDisk, *, trust: bool, imports: Sequence[str] = (), launched: bool = True
+) -> Mapping[str, str | None]:
     """Return the texts of a graph's files, by name, if code that is made from them may run.
 
     They are read once: what was judged is what is to be used. Its bench file has no part in it. Kernels that
-    are compiled and not `launched` need no GPU.
+    are compiled and not `launched` need no GPU. `imports` are modules, or Python files, that are run first.
 
     Raises:
         ProbeError: nothing shows that they were made here, and there is no `trust`; it is in an archive;
@@ -102,9 +104,12 @@ def texts_to_run(graph: GraphOnDisk, *, trust: bool, launched: bool = True) -> M
     manifest = graph.run.manifest
     run = graph.run.path if manifest else None
     texts = graph_texts(graph.path, run)
-    decided = None if trust else trust_of(graph.path, made_here(graph.path, run, texts=texts), manifest)
-    if decided is not None and not decided.allowed:
-        raise ProbeError(*refusal(decided))
+    if not trust:
+        made = made_here(graph.path, run, texts=texts)
+        decided = trust_of(graph.path, made, manifest)
+        if not decided.allowed:
+            raise ProbeError(*refusal(decided))
+        _refuse_imports(graph, imports, made)
     return texts.files
 
 
