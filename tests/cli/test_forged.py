@@ -147,6 +147,16 @@ def test_what_a_run_would_be_made_again_with_is_shown(run: Path, capsys: pytest.
             ask()
 
 
+def test_an_archive_of_several_dumps_or_of_none_is_no_script(run: Path, tmp_path: Path) -> None:
+    """`probe expect` and `probe profile` ran the archive itself as one: it named no single dump."""
+    tree = run.parent
+    shutil.copytree(run, tree / run.name.replace("pid_1", "pid_2"))
+    (tmp_path / "nothing").mkdir()
+    for folder in (tree, tmp_path / "nothing"):
+        archive = shutil.make_archive(str(tmp_path / folder.name), "tar", folder)
+        assert meaning_of(archive, tmp_path) == Meaning(target=archive)
+
+
 def test_knobs_and_the_last_of_many_settings_are_shown(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A knob is taken for a setting where a scenario has none, and 20 settings hid the 21st."""
     manifest = json.loads((run / "probe.json").read_text())
