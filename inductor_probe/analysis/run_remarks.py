@@ -116,6 +116,17 @@ def unfinished(graph: CompiledGraph) -> Iterator[Remark]:
         yield Remark("unfinished-compile", "hazard", subject, (), knowledge="recorded")
 
 
+def never_finished(run: DebugDir) -> Iterator[Remark]:
+    """Yield that a compile did not finish, of those that no exception is known of, unless it goes on."""
+    if run.manifest is None or still_made(run):
+        return
+    failed = {remark.subject.name for remark in failed_compiles(run)}
+    for graph in run.manifest.graphs:
+        if not graph.finished and graph.name not in failed:
+            subject = Subject("graph", graph.name)
+            yield Remark("unfinished-compile", "hazard", subject, (), knowledge="recorded")
+
+
 def _with_line(failure: CompileFailure, graph: CompiledGraph) -> CompileFailure:
     """Add the line of the user's that a kernel is made from, if it is only one: compilers know of none."""
     rows = kernel_rows(graph) if failure.where is None and failure.node else ()

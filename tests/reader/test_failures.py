@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.analysis.expect import check_compiles
 from inductor_probe.analysis.run_remarks import run_remarks, why_empty
 from inductor_probe.analysis.summary import next_steps
 from inductor_probe.model.debug_dir import DebugDir
-from inductor_probe.model.manifest import CompileFailure, FailureStage, GraphBreak, LimitHit
+from inductor_probe.model.manifest import CompileFailure, FailureStage, GraphBreak, GraphRecord, LimitHit
 from inductor_probe.reader.failures import Frame, failure_of, frames_in, stage_of
 from inductor_probe.reader.logs.trace import failures_of
 from inductor_probe.report.words.remarks import sentence
@@ -200,3 +201,16 @@ def test_a_function_that_raised_at_the_recompile_limit_did_not_go_on_eagerly(tmp
     assert [(one.code, one.number("function")) for one in remarks] == [
         ("compile-failed", "f"), ("recompile-limit", "g"),
     ]  # fmt: skip
+
+
+def test_a_compile_that_did_not_finish_fails_the_expectation_that_none_failed(tmp_path: Path) -> None:
+    """Of a process that died by a signal while it compiled: "0 failed compiles", and all held."""
+    graphs = (GraphRecord("a", "0/0", "first"), GraphRecord("b", "1/0", "first", finished=False))
+    run = DebugDir(tmp_path / RUN, (), manifest(failures=(), graphs=graphs))
+    checked = check_compiles([run])
+    assert checked.standing == "fails"
+    assert [remark.subject.name for remark in checked.remarks] == ["b"]
+    assert check_compiles([run], ["a"]).standing == "holds"
+    failure = CompileFailure("lowering", "KeyError", "x", "InductorError", graph="b")
+    once = DebugDir(tmp_path / RUN, (), manifest(failures=(failure,), graphs=graphs))
+    assert [remark.code for remark in check_compiles([once]).remarks] == ["compile-failed"]
