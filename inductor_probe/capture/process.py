@@ -268,9 +268,9 @@ class _Waiting:
                 continue
             del self._by_probe[number]
             if abs(when - self._by_supervisor.get(number, -float("inf"))) > _SAME_S:
+                if number == signal.SIGINT and _interrupt_group(self._child.pid):
+                    time.sleep(_GROUP_S)  # for what they have to clean up
                 os.kill(self._child.pid, number)
-                if number == signal.SIGINT:
-                    _interrupt_group(self._child.pid)
         if now > self._deadline:
             os.kill(self._child.pid, signal.SIGKILL)
 
@@ -302,16 +302,19 @@ def _receive_signals() -> tuple[list[int], int]:
     return received, readable
 
 
-def _interrupt_group(child: int) -> None:
-    """Pass SIGINT on to what `child` started in its process group, as Ctrl-C in a terminal would.
+def _interrupt_group(child: int) -> int:
+    """Pass SIGINT on to what `child` started in its process group, as Ctrl-C would; return to how many.
 
-    Python waits a quarter of a second for a process that it was to `run`, since that has the signal, too, and
-    then kills it: g++ would leave its temporary files.
+    Before the child has it: Python kills what it was to `run` as soon as it is interrupted itself, and g++
+    would leave its temporary files.
     """
+    interrupted = 0
     for pid in descendants():
         with suppress(ProcessLookupError, PermissionError):  # ended meanwhile; another user's (sudo)
             if pid != child and os.getpgid(pid) == os.getpgrp():
                 os.kill(pid, signal.SIGINT)
+                interrupted += 1
+    return interrupted
 
 
 def signal_name(number: int) -> str:
