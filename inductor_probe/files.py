@@ -141,7 +141,7 @@ def read_bytes(path: Path, largest: int = LARGEST_BYTES) -> tuple[bytes, os.stat
             if facts.st_size > largest:
                 raise UnreadableError(
                     f"cannot read {path}: it has {facts.st_size:,} bytes, more than the limit of {largest:,} "
-                    "for such a file of a dump; if torch wrote it, cut it to the part that matters"
+                    "for such a file; if torch wrote it, cut it to the part that matters"
                 )
             # No more if it grows meanwhile; a buffer of `largest` bytes for each small file takes its time.
             return file.read(min(largest, facts.st_size)), facts

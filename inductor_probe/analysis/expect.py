@@ -14,7 +14,7 @@ from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.links import nodes_of
 from inductor_probe.analysis.names import ANYTHING, KERNEL_FIRST, not_found, resolve
-from inductor_probe.analysis.run_remarks import failed_compiles, run_remarks
+from inductor_probe.analysis.run_remarks import failed_compiles, never_finished, run_remarks
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.code import CppFacts, TritonFacts
@@ -231,8 +231,11 @@ NO_FAILED_COMPILE = Expectation("no-failed-compile")
 
 
 def check_compiles(runs: Sequence[DebugDir], graphs: Sequence[str] = ()) -> Checked:
-    """Say whether no compile failed in the runs of a dump; with `graphs` only theirs count."""
-    failed = tuple(remark for run in runs for remark in failed_compiles(run))
+    """Say whether no compile failed in the runs of a dump; with `graphs` only theirs count.
+
+    One that did not finish has failed, too: its process died meanwhile.
+    """
+    failed = tuple(remark for run in runs for remark in (*failed_compiles(run), *never_finished(run)))
     if graphs:
         failed = tuple(remark for remark in failed if remark.subject.name in graphs)
     recorded = all(run.manifest is not None and run.manifest.failures is not None for run in runs)

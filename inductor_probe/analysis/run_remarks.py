@@ -6,6 +6,7 @@ Codes and their numbers, in order; the subject is the run unless said otherwise:
 - `compile-failed` of a graph, of the run where it had none by then: see `failed_compile`. `hazard`.
 - `cut-short`: process (`rank1`; None for the only one of a dump), and how it ended (`Manifest.ending`),
   where a signal ended or interrupted it. `hazard`.
+- `still-made`: pid, of the process that makes the run, or of its script. `analysis`.
 - `recompile-limit`: function, where it is if known. `missed`.
 - `graph-break`: reason, as dynamo gives it; times; where if known. `missed`.
 - `simulated-gpu`: device, target (`SimulatedGpu`). `analysis`.
@@ -23,6 +24,7 @@ from dataclasses import replace
 
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.discovery.dump_processes import name_of_process, runs_of_dump
+from inductor_probe.discovery.run_facts import maker
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.manifest import CompileFailure
 from inductor_probe.model.remark import (
@@ -83,18 +85,26 @@ def failed_recorders(run: DebugDir) -> tuple[Remark, ...]:
 
 
 def cut_short(run: DebugDir) -> Remark | None:
-    """Return which signal ended or interrupted the process that a run is of, if one did.
+    """Return which signal ended or interrupted the process that a run is of, if one did; or that it goes on.
 
     None of a process that its script ended when it had done its work.
     """
     manifest = run.manifest
     if manifest is None or (manifest.outcome != "interrupted" and (manifest.exit_status or 0) >= 0):
         return None
+    if goes_on := still_made(run):
+        return goes_on
     dump = manifest.dump
     if dump and dump.process and dump.dismissed(dump.process):
         return None
     process = ("process", name_of_process(run) or None)
     return _remark(run.name, "cut-short", "hazard", process, *manifest.ending)
+
+
+def still_made(run: DebugDir) -> Remark | None:
+    """Return that a run is still made: its manifest is that of one that was cut short until then."""
+    pid = maker(run) if run.manifest else None
+    return None if pid is None else _remark(run.name, "still-made", "analysis", ("pid", pid))
 
 
 def unfinished(graph: CompiledGraph) -> Iterator[Remark]:
@@ -104,6 +114,17 @@ def unfinished(graph: CompiledGraph) -> Iterator[Remark]:
         yield replace(failed_compile(_with_line(failure, graph), ""), subject=subject)
     if graph.record and not graph.record.finished and not graph.failures:
         yield Remark("unfinished-compile", "hazard", subject, (), knowledge="recorded")
+
+
+def never_finished(run: DebugDir) -> Iterator[Remark]:
+    """Yield that a compile did not finish, of those that no exception is known of, unless it goes on."""
+    if run.manifest is None or still_made(run):
+        return
+    failed = {remark.subject.name for remark in failed_compiles(run)}
+    for graph in run.manifest.graphs:
+        if not graph.finished and graph.name not in failed:
+            subject = Subject("graph", graph.name)
+            yield Remark("unfinished-compile", "hazard", subject, (), knowledge="recorded")
 
 
 def _with_line(failure: CompileFailure, graph: CompiledGraph) -> CompileFailure:
@@ -142,6 +163,8 @@ def why_empty(run: DebugDir) -> Remark:
         return _remark(run.name, "empty-graphs", "analysis", knowledge="read")
     if manifest is None:
         return _remark(run.name, "no-dump", "analysis", knowledge="inferred")
+    if goes_on := still_made(run):
+        return goes_on
     if manifest.outcome != "ok":
         return _remark(run.name, "ended-before-compile", "analysis", *manifest.ending)
     if manifest.dump and (unseen := [one for one in manifest.dump.processes if one.not_followed]):

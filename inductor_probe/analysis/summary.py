@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from inductor_probe.analysis.graph import index_of, read_names
 from inductor_probe.analysis.index import dims_sum
@@ -11,7 +12,7 @@ from inductor_probe.analysis.kernels import fallbacks, kernel_rows
 from inductor_probe.analysis.layout_remarks import remarks
 from inductor_probe.analysis.layouts import layouts, outlines
 from inductor_probe.analysis.memory_format import size_bytes
-from inductor_probe.analysis.run_remarks import added_code, run_remarks, unfinished, why_empty
+from inductor_probe.analysis.run_remarks import added_code, run_remarks, still_made, unfinished, why_empty
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.model.code import Allocation, CppFacts, ExternCall, Launch
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
@@ -32,6 +33,8 @@ def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
     """Summarise a run from its graphs as read."""
     graphs = tuple(graphs)
     rows = tuple(_graph_summary(graph) for graph in graphs)
+    if still_made(run):  # what is compiled now is not "unfinished"
+        rows = tuple(replace(row, remarks=tuple(filter(_is_final, row.remarks))) for row in rows)
     empty = None if rows else why_empty(run)
     return RunSummary(
         run=run.name,
@@ -43,6 +46,10 @@ def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
             run.problems, graphs, measurable=not (run.manifest and run.manifest.gpu), empty=empty
         ),
     )
+
+
+def _is_final(remark: Remark) -> bool:
+    return remark.code != "unfinished-compile"
 
 
 def _graph_summary(graph: CompiledGraph) -> GraphSummary:

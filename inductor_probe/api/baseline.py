@@ -149,6 +149,7 @@ def recipe_of(run: RunOnDisk, out: Path | None = None, *, trust: bool = False) -
         NotFoundError: its script is not where it was.
     """
     from inductor_probe.api.trust import script_to_run
+    from inductor_probe.discovery.run_facts import maker
     from inductor_probe.machine.facts import NOT_RECORDED
 
     manifest = run.manifest
@@ -162,6 +163,8 @@ def recipe_of(run: RunOnDisk, out: Path | None = None, *, trust: bool = False) -
             f"{run.path} is of the {manifest.form} {manifest.script}, and only scripts are dumped again",
             "name a script: probe whatif SCRIPT --set NAME=VALUE",
         )
+    if (pid := maker(run.debug_dir)) is not None:
+        raise ProbeError(f"process {pid}, which makes {run.path}, is still there", "wait for its end")
     if manifest.of_script().outcome != "ok":
         raise ProbeError(
             f"{manifest.script} did not end well in {run.path}", "dump it again, or name the script"

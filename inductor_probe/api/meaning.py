@@ -71,11 +71,18 @@ def meaning_of(word: str, cwd: Path, *, of_script: bool = False) -> Meaning:
 
 
 def _is_dump(path: Path) -> bool:
-    """Whether what is at `path` is read as a dump: a script is not looked into."""
+    """Whether what is at `path` is read as a dump: a script is not looked into.
+
+    So is an archive of several dumps, and one of none: it is no script either.
+    """
     from inductor_probe.discovery.discover import dump_at
+    from inductor_probe.discovery.dump_files import is_archive
+    from inductor_probe.discovery.package import is_package
 
     if path.suffix == ".py":
         return False
+    if is_archive(path) or is_package(path):
+        return True
     try:
         return dump_at(path) is not None
     except NotFoundError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import seen_from
+from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.model.runs import MadeHere, Trust
 
 if TYPE_CHECKING:
@@ -82,11 +83,13 @@ def require_trust(
     return text
 
 
-def texts_to_run(graph: GraphOnDisk, *, trust: bool, launched: bool = True) -> Mapping[str, str | None]:
+def texts_to_run(
+    graph: GraphOnDisk, *, trust: bool, imports: Sequence[str] = (), launched: bool = True
+) -> Mapping[str, str | None]:
     """Return the texts of a graph's files, by name, if code that is made from them may run.
 
     They are read once: what was judged is what is to be used. Its bench file has no part in it. Kernels that
-    are compiled and not `launched` need no GPU.
+    are compiled and not `launched` need no GPU. `imports` are modules, or Python files, that are run first.
 
     Raises:
         ProbeError: nothing shows that they were made here, and there is no `trust`; it is in an archive;
@@ -101,9 +104,12 @@ def texts_to_run(graph: GraphOnDisk, *, trust: bool, launched: bool = True) -> M
     manifest = graph.run.manifest
     run = graph.run.path if manifest else None
     texts = graph_texts(graph.path, run)
-    decided = None if trust else trust_of(graph.path, made_here(graph.path, run, texts=texts), manifest)
-    if decided is not None and not decided.allowed:
-        raise ProbeError(*refusal(decided))
+    if not trust:
+        made = made_here(graph.path, run, texts=texts)
+        decided = trust_of(graph.path, made, manifest)
+        if not decided.allowed:
+            raise ProbeError(*refusal(decided))
+        _refuse_imports(graph, imports, made)
     return texts.files
 
 
@@ -215,11 +221,19 @@ def _would_run(manifest: Manifest, script: Path | None) -> list[tuple[str, str]]
     loading = [pair for pair in manifest.variables if pair[0].startswith(_LOADING)]
     variables = dict.fromkeys((*loading, *manifest.variables))
     gpu = manifest.gpu
+    of_probe = 2 * (
+        len(manifest.cases) + len(manifest.knobs)
+    )  # words of the command; the rest is the script's
     uses = (
         ("script", [str(script) if script else f"{manifest.script}, which is not here"]),
-        ("arguments", [shlex.quote(word) for word in manifest.command[2:]]),
+        ("cases", list(map(shlex.quote, manifest.cases))),
+        ("arguments", [shlex.quote(word) for word in manifest.command[2 + of_probe :]]),
         ("variables", [f"{name}={shlex.quote(value)}" for name, value in variables]),
-        ("settings", [f"{name}={shlex.quote(value)}" for name, value in manifest.settings]),
+        # A knob that a scenario does not have is taken for a setting of torch.
+        (
+            "settings",
+            [f"{name}={shlex.quote(value)}" for name, value in (*manifest.knobs, *manifest.settings)],
+        ),
         ("decisions", list(map(str, manifest.flips))),
         ("target", [gpu.target] if gpu else []),
     )
@@ -228,12 +242,16 @@ def _would_run(manifest: Manifest, script: Path | None) -> list[tuple[str, str]]
 
 _LOADING = ("LD_", "DYLD_", "PYTHON", "PATH", "CXX", "CC")
 """How variables begin that decide which code is loaded or started."""
-_MOST_SHOWN = 20
+_MOST_SHOWN = 200
+"""A manifest of a hundred settings has its compiler behind them: what runs is shown, and not how much."""
 
 
 def _in_a_line(texts: Sequence[str]) -> str:
     shown = " ".join(texts[:_MOST_SHOWN]).replace("\n", "\\n")
-    return shown + (f" and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else "")
+    more = (
+        f" and {len(texts) - _MOST_SHOWN} more, which {MANIFEST_NAME} has" if len(texts) > _MOST_SHOWN else ""
+    )
+    return shown + more
 
 
 def refuse_archive(graph: GraphOnDisk) -> None:
@@ -279,7 +297,6 @@ def _is_generated(graph: GraphOnDisk, texts: GraphTexts, text: str, *, rewriting
     """Return whether `text` is the bench file that `texts` make."""
     from inductor_probe.analysis.input_bounds import input_bounds
     from inductor_probe.bench_file.bench_file import is_generated
-    from inductor_probe.model.manifest import MANIFEST_NAME
     from inductor_probe.store.manifest import parse_manifest
 
     facts: Sequence[InputFact] = ()

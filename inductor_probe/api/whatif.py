@@ -218,7 +218,7 @@ def _timed(
     from inductor_probe.bench_file.two_codes import bench_of_two
     from inductor_probe.files import write_whole
 
-    texts_a, texts_b = texts_to_run(a, trust=trust), texts_to_run(b, trust=trust)
+    texts_a, texts_b = (texts_to_run(one, trust=trust, imports=settings.imports) for one in (a, b))
     code_a, path_a, of_cpp = code_as_python(texts_a, a.path, a.inputs)
     code_b, path_b, _ = code_as_python(texts_b, b.path, b.inputs)
     made = bench_source(

@@ -268,6 +268,8 @@ class _Waiting:
                 continue
             del self._by_probe[number]
             if abs(when - self._by_supervisor.get(number, -float("inf"))) > _SAME_S:
+                if number == signal.SIGINT and _interrupt_group(self._child.pid):
+                    time.sleep(_GROUP_S)  # for what they have to clean up
                 os.kill(self._child.pid, number)
         if now > self._deadline:
             os.kill(self._child.pid, signal.SIGKILL)
@@ -298,6 +300,21 @@ def _receive_signals() -> tuple[list[int], int]:
     # `probe dump` started this process with these blocked, so that none came too early.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
     return received, readable
+
+
+def _interrupt_group(child: int) -> int:
+    """Pass SIGINT on to what `child` started in its process group, as Ctrl-C would; return to how many.
+
+    Before the child has it: Python kills what it was to `run` as soon as it is interrupted itself, and g++
+    would leave its temporary files.
+    """
+    interrupted = 0
+    for pid in descendants():
+        with suppress(ProcessLookupError, PermissionError):  # ended meanwhile; another user's (sudo)
+            if pid != child and os.getpgid(pid) == os.getpgrp():
+                os.kill(pid, signal.SIGINT)
+                interrupted += 1
+    return interrupted
 
 
 def signal_name(number: int) -> str:

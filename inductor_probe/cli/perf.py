@@ -312,12 +312,16 @@ def results(
         raise ProbeError(
             "--prune needs to know which", "select them with --older-than 7d, --unfinished or --scenario"
         )
+    from inductor_probe.store.results import is_ours, remove
+
+    others = [row.path for row in rows if not is_ours(row.path)]
+    rows = rows._with(row for row in rows if row.path not in others)
+    for path in others:
+        say_warning(f"{relative(path)} is left there: it is not a file of probe perf")
     if rows or dry_run:
         status = give_rows(rows, output_format)  # type: ignore[arg-type]
     if dry_run:
         return status
-    from inductor_probe.store.results import remove
-
     remove(rows)
     say(f"removed {counted(len(rows), 'result')}")
     return ExitCode.OK

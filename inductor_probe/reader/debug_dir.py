@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -107,7 +108,11 @@ def read_run(path: Path) -> DebugDir:
         entries = _part(lambda: sorted(folder.iterdir()), problems, [])
     entries = _without_links(entries, path, problems)
     named = [graph for entry in entries if (graph := graph_dir(entry))]
-    empty = {graph.path: None for graph in named if is_empty(graph.path)}
+    empty = {
+        graph.path: None
+        for graph in named
+        if is_empty(graph.path) and not failures_of_graph(graph.path, manifest)
+    }
     graphs = sorted(
         (graph for graph in named if graph.path not in empty), key=lambda graph: (graph.order, graph.name)
     )
@@ -128,11 +133,18 @@ def _without_links(entries: list[Path], run: Path, problems: list[Problem]) -> l
 
 
 def is_empty(folder: Path) -> bool:
-    """Return whether nothing is in `folder`; one that may not be listed is not empty."""
+    """Return whether torch wrote nothing into `folder`; one that may not be listed is not empty.
+
+    `probe dump` writes there that nothing was decided.
+    """
     try:
-        return next(folder.iterdir(), None) is None
-    except OSError:
+        files = [*islice(folder.iterdir(), 2)]
+        if [file.name for file in files] == [DECISIONS_NAME]:
+            recorded = parse_decisions(read_text(files[0]), files[0])
+            return recorded.complete and not recorded.decisions
+    except (OSError, ProbeError):
         return False
+    return not files
 
 
 def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: bool = True) -> CompiledGraph:

@@ -124,6 +124,9 @@ def failure_of(
         stage = "cpp-compiler"
     target, executing = _TARGET.search(text), _EXECUTING.search(text)
     user = _FRAME.findall(stack) or _FRAME.findall(_from_first(text, _USER_STACK))
+    user = [
+        frame for frame in user if not _OF_TORCH.search(frame[0])
+    ] or user  # a custom op is called in torch
     file, line, _, source = user[-1] if user else ("", "", "", "")
     return CompileFailure(
         stage=stage,

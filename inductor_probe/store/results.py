@@ -34,6 +34,7 @@ _INDEX_VERSION = 2
 _LARGEST = 64 << 20
 """A row of three processes with 60 quads each has 30 kB; a full matrix has some hundred rows."""
 _LATEST = "latest"
+_BEGINNING = b'{"schema": '
 
 
 def new_name(folder: Path, subject: str, when: datetime) -> str:
@@ -180,6 +181,14 @@ def find_results(folder: Path, word: str) -> Path:
         raise NotFoundError(f"{word} may mean {len(matching)} results", f"there is {', '.join(matching[:4])}")
     hint = near_names(word, names) or "probe perf measures; --results names another folder"
     raise NotFoundError(f"there are no results {word} in {folder}", hint)
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file begins as results do, or is empty as one whose name was reserved: no other JSON does."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING)) in (b"", _BEGINNING)
 
 
 def remove(rows: Iterable[ResultEntry]) -> None:

@@ -342,6 +342,22 @@ def test_an_interrupt_ends_a_dump_that_a_shell_put_into_the_background(dump: Sta
     assert "script.py was interrupted by SIGINT" in ran.err
 
 
+CLEANS_TEMPORARY_FILES = """
+import pathlib, subprocess, sys
+compiler = "trap 'rm -f tmp/cc.s; exit 1' INT; touch tmp/cc.s ready; while :; do sleep 0.05; done"
+subprocess.run(['sh', '-c', compiler])
+"""
+
+
+def test_an_interrupt_of_probe_dump_alone_reaches_the_compiler_of_the_script(dump: Start) -> None:
+    """Python kills what it runs if that has not the signal, too: `kill -INT` left g++'s file in TMPDIR."""
+    one = dump(CLEANS_TEMPORARY_FILES)
+    one.wait_for("ready")
+    one.process.send_signal(signal.SIGINT)
+    assert one.end().status == 130
+    one.wait_for_the_end_of_all()
+
+
 ON_A_SMALL_DISK = """\
 mkdir small && mount -t tmpfs -o size=64k tmpfs small || exit 77
 cp script.py script_there.py; "$@"; echo "status $?"; find small -type f -o -type d -name 'run_*'
@@ -412,6 +428,10 @@ def test_manifest_and_record_are_there_while_the_script_runs(
     checked = json.loads(probe_in(one, "check", "--json").out)
     assert len(checked["check"]["graphs"]) == 1  # one compile goes on
     assert "which makes it, is still there" in checked["problems"][0]["message"]
+    shown, other = probe_in(one, "show").out, probe_in(one, "whatif", one.run.name, "--scalar", "op0")
+    assert "which makes it, is still there: later compiles, if any, are missing yet" in shown
+    assert not [word for word in ("interrupted", "did not finish", "how was not recorded") if word in shown]
+    assert f"which makes {one.run}, is still there" in other.err
 
 
 def probe_in(one: Dump, *arguments: str) -> Ran:
@@ -466,8 +486,8 @@ def test_script_ends_with_its_supervisor_and_the_next_dump_cleans(
         None,
         None,
     )
-    assert "was interrupted (the signal was not recorded)" in probe_in(one, "runs").out
-    assert "was interrupted (the signal was not recorded)" in probe_in(one, "check").out
+    assert "ended, and how was not recorded" in probe_in(one, "runs").out
+    assert "ended, and how was not recorded" in probe_in(one, "check").out
     assert made_here(killed / "torchinductor" / GRAPH, killed).same
 
     (one.folder / "script.py").write_text("print('next')\n")

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
+from inductor_probe.model.decision import DECISIONS_NAME, Decisions
+from inductor_probe.store.decisions import write_decisions
 from tests.conftest import DUMPS, Probe, Ran, Screen
 from tests.dumps import FLIP, PROGRAMS, copy_of, graph_in
 
@@ -161,8 +163,13 @@ exit 1
 """)
 
 
-def test_a_graph_that_computes_nothing_is_no_problem(probe: Probe, copy: Path) -> None:
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_graph_that_computes_nothing_is_no_problem(probe: Probe, copy: Path, *, recorded: bool) -> None:
+    """As the backward of `x + y`. With the record that nothing was decided, six files were missing."""
     (copy.parent / "model__1_inference_1.1").mkdir()
+    if recorded:
+        nothing = Decisions("2.13.0", ("fusion",), ())
+        write_decisions(copy.parent / "model__1_inference_1.1" / DECISIONS_NAME, nothing)
     ran = probe("check", str(copy.parents[2]), "--json")
     counts = checked(ran)
     assert ran.status == 0

@@ -147,6 +147,32 @@ def test_what_a_run_would_be_made_again_with_is_shown(run: Path, capsys: pytest.
             ask()
 
 
+def test_an_archive_of_several_dumps_or_of_none_is_no_script(run: Path, tmp_path: Path) -> None:
+    """`probe expect` and `probe profile` ran the archive itself as one: it named no single dump."""
+    tree = run.parent
+    shutil.copytree(run, tree / run.name.replace("pid_1", "pid_2"))
+    (tmp_path / "nothing").mkdir()
+    for folder in (tree, tmp_path / "nothing"):
+        archive = shutil.make_archive(str(tmp_path / folder.name), "tar", folder)
+        assert meaning_of(archive, tmp_path) == Meaning(target=archive)
+
+
+def test_knobs_and_the_last_of_many_settings_are_shown(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A knob is taken for a setting where a scenario has none, and 20 settings hid the 21st."""
+    manifest = json.loads((run / "probe.json").read_text())
+    many = {f"inductor.s{number}": "1" for number in range(30)}
+    manifest.update(
+        knobs={"inductor.cpp.cxx": "/x/evil"}, settings={**many, "inductor.cpp.march": "/x/other"}
+    )
+    manifest["cases"], manifest["command"] = ["some case"], ["python", "evil.py", *"abcd", "--of-script"]
+    (run / "probe.json").write_text(json.dumps(manifest))
+    assert cli.run(["whatif", str(run), *SETTING]) == 2
+    error = capsys.readouterr().err
+    assert "  cases      'some case'\n  arguments  --of-script\n" in error
+    assert "\n  settings   inductor.cpp.cxx=/x/evil inductor.s0=1" in error
+    assert "inductor.cpp.march=/x/other\n" in error
+
+
 def manifest_of(run: Path) -> Manifest:
     manifest = ip.open_run(run).manifest
     assert manifest is not None

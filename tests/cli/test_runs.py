@@ -14,7 +14,7 @@ import pytest
 
 import inductor_probe as ip
 from inductor_probe.discovery.walk import Below, everything_below
-from inductor_probe.model.manifest import DumpProcess, DumpRecord, GraphBreak, GraphRecord
+from inductor_probe.model.manifest import CompileFailure, DumpProcess, DumpRecord, GraphBreak, GraphRecord
 from tests.builders import manifest_text
 from tests.conftest import Probe
 from tests.dumps import FLIP as HFLIP
@@ -70,18 +70,31 @@ def test_a_run_that_is_removed_while_runs_are_listed_costs_no_other(
     assert said.endswith("900001 was removed while it was read")
 
 
-def test_ranks_that_ran_eagerly_are_not_said_to_have_called_no_compile(probe: Probe, tmp_path: Path) -> None:
-    """DDP of a module that dynamo gives up on: the script itself has no graph break, its ranks have."""
+def two_processes(tmp_path: Path, ranks: tuple[int | None, int | None], **of_second: object) -> None:
+    """Make the runs of a dump of two processes."""
     names = {pid: stamped(timedelta(minutes=pid - 900000), pid) for pid in (900001, 900002)}
     processes = tuple(
         DumpProcess(pid, 1, rank, 1, ("python",), name, 0, "ok", 0, None)
-        for rank, (pid, name) in zip((None, 0), names.items(), strict=True)
+        for rank, (pid, name) in zip(ranks, names.items(), strict=True)
     )
     for pid, name in names.items():
-        breaks = (GraphBreak("a hook", "ddp.py:7"),) if pid == 900002 else ()
         (tmp_path / name / "torchdynamo").mkdir(parents=True)
         record = DumpRecord("one", pid, 900001, processes)
-        (tmp_path / name / "probe.json").write_text(manifest(None, dump=record, graph_breaks=breaks))
+        text = manifest(None, dump=record, **(of_second if pid == 900002 else {}))
+        (tmp_path / name / "probe.json").write_text(text)
+
+
+def test_a_dump_is_failed_where_a_compile_of_another_process_failed(probe: Probe, tmp_path: Path) -> None:
+    """Its row said `ok`, as the script's own compiles were, above the line with the failure of a fork."""
+    failure = CompileFailure("scheduling", "IndexError", "out of range", raised="InductorError")
+    two_processes(tmp_path, (None, None), failures=(failure,))
+    row = next(line for line in probe("runs", str(tmp_path)).out.splitlines() if "check_flip" in line)
+    assert row.split()[-1] == "failed"
+
+
+def test_ranks_that_ran_eagerly_are_not_said_to_have_called_no_compile(probe: Probe, tmp_path: Path) -> None:
+    """DDP of a module that dynamo gives up on: the script itself has no graph break, its ranks have."""
+    two_processes(tmp_path, (None, 0), graph_breaks=(GraphBreak("a hook", "ddp.py:7"),))
     said = probe("runs", str(tmp_path)).out
     assert said.count("everything ran eagerly: dynamo gave up on every function") == 2
     assert "nothing was compiled" not in said

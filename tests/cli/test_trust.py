@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import inductor_probe as ip
-from inductor_probe.api.trust import require_trust
+from inductor_probe.api.trust import require_trust, texts_to_run
 from inductor_probe.bench_file.bench_file import BENCH_NAME, seal
 from inductor_probe.cli import run as probe
 from inductor_probe.errors import ProbeError, UnreadableError
@@ -282,6 +282,8 @@ def test_a_file_to_import_that_came_with_the_dump_needs_trust(
     assert "is in the dump" in refused(sent, "--import", str(link), capsys=capsys)
     require_trust(ip.open_graph(mine), trust=False, imports=[str(mine.parents[1] / "operators.py")])
     require_trust(ip.open_graph(sent), trust=False, imports=[str(mine.parents[1] / "operators.py"), "json"])
+    with pytest.raises(ProbeError, match="is in the dump"):  # `probe whatif --runs` ran it
+        texts_to_run(ip.open_graph(sent), trust=False, imports=[str(theirs)])
 
 
 def test_a_bench_file_that_is_a_link_to_nothing(mine: Path) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.analysis.expect import check_compiles
 from inductor_probe.analysis.run_remarks import run_remarks, why_empty
 from inductor_probe.analysis.summary import next_steps
 from inductor_probe.model.debug_dir import DebugDir
-from inductor_probe.model.manifest import CompileFailure, FailureStage, GraphBreak, LimitHit
+from inductor_probe.model.manifest import CompileFailure, FailureStage, GraphBreak, GraphRecord, LimitHit
 from inductor_probe.reader.failures import Frame, failure_of, frames_in, stage_of
 from inductor_probe.reader.logs.trace import failures_of
 from inductor_probe.report.words.remarks import sentence
@@ -69,6 +70,17 @@ triton.compiler.errors.CompilationError: at 9:11:
            ^
 AssertionError('no such dtype')
 """
+
+
+def test_the_line_of_the_user_is_not_one_of_torch_that_calls_a_custom_operator() -> None:
+    """The line was `torch/_library/custom_ops.py:863: return self._opoverload(*args, **kwargs)`."""
+    torch = (
+        '  File "/lib/torch/_library/custom_ops.py", line 863, in __call__\n    return self._opoverload(x)\n'
+    )
+    text = f'fake went wrong\n\nfrom user code:\n  File "/m.py", line 10, in f\n    return bad(x)\n{torch}'
+    one = failure_of("TorchRuntimeError", text, ())
+    assert (one.where, one.line) == ("/m.py:10", "return bad(x)")
+    assert failure_of("TorchRuntimeError", text.replace("/m.py", "/torch/_x/m.py"), ()).line is not None
 
 
 def test_what_a_worker_that_compiles_for_triton_raised_is_read_from_its_text() -> None:
@@ -189,3 +201,16 @@ def test_a_function_that_raised_at_the_recompile_limit_did_not_go_on_eagerly(tmp
     assert [(one.code, one.number("function")) for one in remarks] == [
         ("compile-failed", "f"), ("recompile-limit", "g"),
     ]  # fmt: skip
+
+
+def test_a_compile_that_did_not_finish_fails_the_expectation_that_none_failed(tmp_path: Path) -> None:
+    """Of a process that died by a signal while it compiled: "0 failed compiles", and all held."""
+    graphs = (GraphRecord("a", "0/0", "first"), GraphRecord("b", "1/0", "first", finished=False))
+    run = DebugDir(tmp_path / RUN, (), manifest(failures=(), graphs=graphs))
+    checked = check_compiles([run])
+    assert checked.standing == "fails"
+    assert [remark.subject.name for remark in checked.remarks] == ["b"]
+    assert check_compiles([run], ["a"]).standing == "holds"
+    failure = CompileFailure("lowering", "KeyError", "x", "InductorError", graph="b")
+    once = DebugDir(tmp_path / RUN, (), manifest(failures=(failure,), graphs=graphs))
+    assert [remark.code for remark in check_compiles([once]).remarks] == ["compile-failed"]

@@ -271,6 +271,11 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         "the script was interrupted by SIGTERM: later compiles, if any, are missing",
     ),
     (
+        "still-made",
+        {"pid": 7},
+        "process 7, which makes it, is still there: later compiles, if any, are missing yet",
+    ),
+    (
         "recompile-limit",
         {"function": "f"},
         "recompile limit hit by f: from then on it ran eagerly",
@@ -333,7 +338,11 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         {"outcome": "failed", "exit_status": -9, "signal": 9},
         "the script was killed by signal 9",
     ),
-    ("script-ended", {"outcome": "interrupted"}, "the script was interrupted (the signal was not recorded)"),
+    (
+        "script-ended",
+        {"outcome": "interrupted"},
+        "the script ended, and how was not recorded: by a signal, or os._exit",
+    ),
     (
         "graphs-in-cache",
         {"path": "/c"},

@@ -153,6 +153,16 @@ def test_a_forged_index_removes_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "a.json").exists()
 
 
+def test_json_that_is_no_result_is_not_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`probe results --prune --unfinished` removed all JSON that was where `.probe/results` led to."""
+    texts = {"package": '{"name": "mine"}', "cut": '{"schema": 1, "run"', "reserved": ""}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.json").write_text(text)
+    assert probe(["results", "--prune", "--unfinished", "--results", str(tmp_path)]) == 0
+    assert [path.name for path in tmp_path.glob("*.json")] == ["package.json"]
+    assert "package.json is left there: it is not a file of probe perf" in capsys.readouterr().err
+
+
 def test_the_name_of_a_run_is_that_of_its_file(tmp_path: Path) -> None:
     """`perf --resume` wrote to the path that an unfinished result called its name."""
     path = write_run(tmp_path, a_run("a"))

@@ -35,4 +35,5 @@ def _otherwise(checked: Checked) -> Iterator[Block]:
         yield Facts(cause_facts(cause))
     if not checked.causes:
         for remark in checked.remarks:
-            yield Line(failure_sentence(remark) if remark.code == "compile-failed" else sentence(remark), 2)
+            of_run = remark.code in ("compile-failed", "unfinished-compile")
+            yield Line(failure_sentence(remark) if of_run else sentence(remark), 2)

@@ -55,6 +55,10 @@ def runs_table(runs: Sequence[RunFacts], root: Path, now: float) -> Iterator[Blo
     for dump in dumps:
         run = dump[0]
         state = next((one.state for one in dump if one.state == "running"), run.state)
+        if state in ("ok", "empty") and any(
+            one.remark and one.remark.code == "compile-failed" for one in dump
+        ):
+            state = "failed"  # in another process than the script's
         devices = dict.fromkeys(device for one in dump for device in one.devices)
         rows.append(
             [

@@ -159,6 +159,7 @@ _RUN_WORDS: Mapping[str, _Words] = {
     ),
     "unfinished-compile": "its compile did not finish: files are missing or truncated",
     "cut-short": "{process} {ended}: later compiles, if any, are missing",
+    "still-made": "process {pid}, which makes it, is still there: later compiles, if any, are missing yet",
     "recompile-limit": "recompile limit hit by {function}[ ({where})]: from then on it ran eagerly",
     "graph-break": "graph break[ at {where}]: {reason}[ ({repeated} times)]",
     "hook-failed": "not available on torch {torch}: {module}: {error}",
@@ -495,12 +496,15 @@ def _machine_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]
 
 
 def ended(numbers: Mapping[str, Number]) -> str:
-    """`was interrupted by SIGTERM`, `was killed by signal 9`, `exited with status 1`."""
+    """`was interrupted by SIGTERM`, `was killed by signal 9`, `exited with status 1`; or that it is unknown.
+
+    A process that ends by `os._exit` reports nothing, as one that a signal ends.
+    """
     signal, status = numbers.get("signal"), numbers.get("exit_status")
     by = f"signal {signal}" if isinstance(signal, int) else signal
     if numbers["outcome"] == "interrupted":
-        unknown = " (the signal was not recorded)" if status is None else ""
-        return f"was interrupted by {by}" if by else f"was interrupted{unknown}"
+        unknown = "ended, and how was not recorded: by a signal, or os._exit"
+        return f"was interrupted by {by}" if by else unknown if status is None else "was interrupted"
     return f"was killed by {by}" if by else f"exited with status {status}"
 
 
