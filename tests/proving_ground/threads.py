@@ -148,6 +148,7 @@ PROGRAMS = {
         settings=FOUR,
         flipped_inputs=lambda: floats(64, 512, 16),
         turned=DIVIDED,
+        until="2.14",
     ),
     "reduction_under_vectors": Program(
         code="reduction-under-vector-loop",

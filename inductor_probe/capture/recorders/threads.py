@@ -12,6 +12,7 @@ Loops inside of a template are not recorded: its own text divides the work.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from inductor_probe.model.decision import DecisionKind, Operand, Outcome, Thread
 
 KIND: DecisionKind = "threads"
 _RATIO_LIMIT = 300
-"""A literal in LoopNest.max_parallel_depth, the same in torch 2.11 and 2.13."""
+"""A literal in LoopNest.max_parallel_depth, the same in torch 2.11 to 2.15."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,9 @@ class _Recorder:
         self._cpp = cpp
         self._log = log
         self._answers: list[_Answer] | None = None
+        # Since torch 2.15 a loop that is shorter than its vector is one step, and not none.
+        names = inspect.unwrap(cpp.LoopNest.max_parallel_depth).__code__.co_names
+        self._rounds_up = "CeilDiv" in names
 
     def decided(self, place: TorchFrame, result: Any, kernel: Any, allowed: Any, threads: int) -> None:
         """Remember an answer; a fused outer loop asks each of its parts before it has its own."""
@@ -112,12 +116,15 @@ class _Recorder:
         if config.dynamic_threads and depth == 1 and (threads == 1 or has_little):
             return "parallel", "dynamic-threads", operands
         if start:
-            operands |= {**_ratio(loops, start), **_starts(loops, start)}
+            operands |= {
+                **self._ratio(loops, start),
+                **(_starts(loops, start) if not self._rounds_up else {}),
+            }
             rounded = operands.get("rounded_loops")
             return "parallel", "outer-loops-rounded" if rounded else "inner-loop-longer", operands
         # max_parallel_depth compares at the first loop that it does not offer, however many are taken.
         offered = int(last.allowed.parallel_depth)
-        ratio = _ratio(loops, offered) if offered < len(loops) else {}
+        ratio = self._ratio(loops, offered) if offered < len(loops) else {}
         if _is_longer(ratio):
             return "parallel", "reduction-under-vector-loop", {**operands, **ratio}
         steps = operands.get("steps")
@@ -132,34 +139,38 @@ class _Recorder:
             return "parallel", "reduction-boundary", {**operands, "next_loop": next_loop, **ratio}
         return "parallel", "loops-divided", operands
 
+    def _ratio(self, loops: Sequence[Any], start: int) -> dict[str, Operand]:
+        """Return what the rule of 300 compares: steps of the loops before `start`, and of the loop there.
 
-def _steps(loop: Any) -> int | None:
-    """Return the steps of a loop as `max_parallel_depth` has them, rounded down; None for a symbolic size."""
-    return int(loop.size) // int(loop.steps) if loop.size.is_number and loop.steps.is_number else None
+        Nothing where a size is symbolic.
+        """
+        if any(not (loop.size.is_number and loop.steps.is_number) for loop in loops[: start + 1]):
+            return {}
+        outer = (_begun(loop) if self._rounds_up else _whole(loop) for loop in loops[:start])
+        steps = {"outer_steps": math.prod(outer), "inner_steps": _whole(loops[start])}
+        return {**steps, "ratio_limit": _RATIO_LIMIT}
 
 
-def _ratio(loops: Sequence[Any], start: int) -> dict[str, Operand]:
-    """Return what the rule of 300 compares: steps of the loops before `start`, and of the loop there."""
-    outer, inner = [_steps(loop) for loop in loops[:start]], _steps(loops[start])
-    if inner is None or None in outer:
-        return {}
-    steps = math.prod(step for step in outer if step is not None)
-    return {"outer_steps": steps, "inner_steps": inner, "ratio_limit": _RATIO_LIMIT}
+def _whole(loop: Any) -> int:
+    return int(loop.size) // int(loop.steps)
+
+
+def _begun(loop: Any) -> int:
+    return -(-int(loop.size) // int(loop.steps))
 
 
 def _starts(loops: Sequence[Any], start: int) -> dict[str, Operand]:
     """Return how often the threads share out the loop at `start`: once for each step of those around it.
 
-    `FloorDiv` counts no step of a loop that is shorter than its vector: `rounded_loops` are such, where torch
-    would not have divided the inner loop if it had counted them.
+    `FloorDiv` counts no step of a loop that is shorter than its vector (torch before 2.15): `rounded_loops`
+    are such, where torch would not have divided the inner loop if it had counted them.
     """
     outer = loops[:start]
     if any(not (loop.size.is_number and loop.steps.is_number) for loop in loops[: start + 1]):
         return {}
-    starts = math.prod(-(-int(loop.size) // int(loop.steps)) for loop in outer)
+    starts = math.prod(map(_begun, outer))
     short = tuple(f"{loop.var} ({loop.size})" for loop in outer if int(loop.size) < int(loop.steps))
-    inner = int(loops[start].size) // int(loops[start].steps)
-    is_rounded = bool(short) and starts * _RATIO_LIMIT >= inner
+    is_rounded = bool(short) and starts * _RATIO_LIMIT >= _whole(loops[start])
     return {"starts": starts, **({"rounded_loops": short} if is_rounded else {})}
 
 
@@ -174,7 +185,7 @@ def _chunks(loops: Sequence[Any], start: int, depth: int) -> dict[str, Operand]:
     divided = loops[start : start + depth]
     if len(divided) < depth or any(not (loop.size.is_number and loop.steps.is_number) for loop in divided):
         return {}
-    return {"steps": math.prod(-(-int(loop.size) // int(loop.steps)) for loop in divided)}
+    return {"steps": math.prod(map(_begun, divided))}
 
 
 def _hook(cpp: Any, log: DecisionLog) -> None:
