@@ -280,7 +280,8 @@ def _show_graphs_and_next_steps(run: ip.Run, output_format: OutputFormat) -> int
         give(run, output_format)
     for one in (run, *run.others):
         process = process_of(one.debug_dir)
-        what = f"  {process_name(process)}, pid {process.pid}" if process and run.others else ""
+        rank = f"{process_name(process)}, " if process and process.rank is not None else ""
+        what = f"  {rank}pid {process.pid}" if process and run.others else ""
         say(f"run: {relative(one.path)}{what}")
     if run.not_remembered:
         say_warning(run.not_remembered)
