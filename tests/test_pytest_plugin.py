@@ -78,7 +78,7 @@ def test_a_failed_expectation_shows_the_decision_and_its_cause(project: Path) ->
     )
     assert "op0 is scalar: along x1" in answer.stdout
     assert "enable_tiling_heuristics" in answer.stdout
-    assert "has no node or buffer op9" in answer.stdout
+    assert "or operator op9" in answer.stdout
     assert "mirror.py did not end well:" in answer.stdout
     assert "AssertionError: what it prints is shown" in answer.stdout
 
