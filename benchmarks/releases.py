@@ -190,7 +190,8 @@ def main() -> int:
                 f"{name}: {row[name]}; log: {folder.relative_to(ROOT)}/{name.replace(' ', '_')}.log",
                 flush=True,
             )
-    row["made"] = f"{date.today().isoformat()}, {time.monotonic() - begin:.0f} s"
+    is_whole = options.only == ["lines", *STEPS]
+    row["made"] = date.today().isoformat() + f", {time.monotonic() - begin:.0f} s" * is_whole
     print(write_row(row))
     return int(failed > 0)
 
