@@ -78,7 +78,7 @@ def kernel_called(graph: CompiledGraph, name: str | None) -> KernelRow:
     Without a name the only kernel of C++, or else of Triton.
 
     Raises:
-        NotFoundError: there is none; near names are offered. AmbiguousError: several fit.
+        NotFoundError: no kernel has the name; the hint offers near names. AmbiguousError: several match.
     """
     if name is None:
         of_cpp, of_triton = (

@@ -33,7 +33,7 @@ def layouts(graph: CompiledGraph, name: str | None = None) -> tuple[LayoutRow, .
     kernel, an FX node, a line, an operator) the buffers that its nodes write, then those that they read.
 
     Raises:
-        NotFoundError: the graph has nothing of that name, or no memory for it; what to ask instead is said.
+        NotFoundError: nothing in the graph has that name, or it has no memory; the hint names another verb.
         AmbiguousError: several kernels fit.
     """
     if name is None:

@@ -110,7 +110,7 @@ def call_traffic(
 
 
 def _is_view(buffer: Buffer) -> bool:
-    """Whether a call returns what it was passed; what is written into a part of another buffer is none."""
+    """Whether a call returned its argument as this buffer, and did not write it into a part of another."""
     owns = buffer.layout is None or buffer.layout.kind != "NonOwningLayout"
     return bool(buffer.aliases) and owns
 

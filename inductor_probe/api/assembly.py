@@ -112,7 +112,7 @@ def find_kernel(
     `choose` returns graph and name of a kernel; one that several graphs have may be that of the first.
 
     Raises:
-        NotFoundError: there is none. AmbiguousError: several graphs have it.
+        NotFoundError: no kernel has the name. AmbiguousError: several graphs have it.
     """
     try:
         return choose(name, target)

@@ -73,7 +73,7 @@ def meaning_of(word: str, cwd: Path, *, of_script: bool = False) -> Meaning:
 def _is_dump(path: Path) -> bool:
     """Whether what is at `path` is read as a dump: a script is not looked into.
 
-    So is an archive of several dumps, and one of none: it is no script either.
+    An archive is, also one that holds several dumps or none: it never runs as a script.
     """
     from inductor_probe.discovery.discover import dump_at
     from inductor_probe.discovery.dump_files import is_archive

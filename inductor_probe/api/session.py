@@ -353,7 +353,7 @@ class Graph(GraphOnDisk, Session):
         That is its name, the start of it, or anything that it alone computes: a node, a buffer, an FX node.
 
         Raises:
-            NotFoundError: there is none; near names are offered. AmbiguousError: several fit.
+            NotFoundError: no kernel has the name; the hint offers near names. AmbiguousError: several match.
         """
         from inductor_probe.analysis.kernels import kernel_called
 

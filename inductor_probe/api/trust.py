@@ -221,13 +221,12 @@ def _would_run(manifest: Manifest, script: Path | None) -> list[tuple[str, str]]
     loading = [pair for pair in manifest.variables if pair[0].startswith(_LOADING)]
     variables = dict.fromkeys((*loading, *manifest.variables))
     gpu = manifest.gpu
-    of_probe = 2 * (
-        len(manifest.cases) + len(manifest.knobs)
-    )  # words of the command; the rest is the script's
+    # Python and the script, then `--case NAME` and `--set NAME=VALUE`; the rest is the script's.
+    first = 2 + 2 * (len(manifest.cases) + len(manifest.knobs))
     uses = (
         ("script", [str(script) if script else f"{manifest.script}, which is not here"]),
         ("cases", list(map(shlex.quote, manifest.cases))),
-        ("arguments", [shlex.quote(word) for word in manifest.command[2 + of_probe :]]),
+        ("arguments", [shlex.quote(word) for word in manifest.command[first:]]),
         ("variables", [f"{name}={shlex.quote(value)}" for name, value in variables]),
         # A knob that a scenario does not have is taken for a setting of torch.
         (
@@ -248,10 +247,8 @@ _MOST_SHOWN = 200
 
 def _in_a_line(texts: Sequence[str]) -> str:
     shown = " ".join(texts[:_MOST_SHOWN]).replace("\n", "\\n")
-    more = (
-        f" and {len(texts) - _MOST_SHOWN} more, which {MANIFEST_NAME} has" if len(texts) > _MOST_SHOWN else ""
-    )
-    return shown + more
+    left_out = len(texts) - _MOST_SHOWN
+    return f"{shown} and {left_out} more, which {MANIFEST_NAME} has" if left_out > 0 else shown
 
 
 def refuse_archive(graph: GraphOnDisk) -> None:

@@ -206,7 +206,7 @@ def _see_first_calls(output_code: Any, recorder: Recorder) -> None:
 
 
 def _see_code(codecache: Any, recorder: Recorder, folder: Path) -> None:
-    """See what AOTInductor compiles, which nobody calls here; preprocess headers in a folder of the dump.
+    """See what AOTInductor compiles, which is not called here; preprocess headers in a folder of the dump.
 
     A script that is killed meanwhile would leave them in the folder for temporary files.
     """

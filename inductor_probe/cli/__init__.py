@@ -171,7 +171,7 @@ def run(arguments: list[str]) -> int:
         return ExitCode.OK
     except (Exception, KeyboardInterrupt) as error:
         failure = _explain(error, arguments)
-        with suppress(OSError):  # nobody reads standard error: the status says it
+        with suppress(OSError):  # standard error is closed: the exit status remains
             if arguments[:1] == ["--traceback"]:
                 say("".join(traceback.format_exception(error)))  # its message may quote a dump: see `screen`
             else:

@@ -217,7 +217,7 @@ def resolve(words: Sequence[str], limit: int, query: Callable[..., Answer]) -> A
 def first_graph(kernel: str | None, target: str | Path | None) -> tuple[Graph, str | None]:
     """Return the graph of a target that a verb is about which runs or writes something, with a kernel of it.
 
-    Of several graphs that have the kernel that is the first, which is said.
+    If several graphs have the kernel, the first is taken, and a message names the others.
 
     Args:
         kernel: any name that means one kernel; None for all of them.
@@ -232,7 +232,7 @@ def first_graph(kernel: str | None, target: str | Path | None) -> tuple[Graph, s
 
 
 def said_first(graphs: Sequence[Graph], having: str = "") -> Graph:
-    """Return the first of some graphs of a run; that there are others, `having` something, is said."""
+    """Return the first of some graphs of a run; a message names the others, `having` something."""
     graph, *others = graphs
     if others:
         names = first_names([other.short_name for other in others], _MOST_GRAPHS)

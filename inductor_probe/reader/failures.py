@@ -1,4 +1,4 @@
-"""A compile that failed, from its exception: the stage of the compile, the exception, and whom it is about.
+"""A compile that failed, from its exception: the stage of the compile, the exception, and its node.
 
 Torch wraps exceptions in others as they pass its layers, and puts into the text of each what the next one
 does not have: `LoweringException: RuntimeError: text` with the operator and the user's line

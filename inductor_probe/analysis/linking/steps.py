@@ -302,8 +302,8 @@ class _Finder:
             steps = tuple(step for step in steps if step.generated)
         else:  # `aten.index_put_(buf0, ...)` does not say which argument it changes
             steps = tuple(step for step in reachers if _is_call_of(step, leaf))
-        if len(steps) > 1 and (told := self._passed_what_it_reads(leaf, steps)):
-            return told
+        if len(steps) > 1 and (passed := self._passed_what_it_reads(leaf, steps)):
+            return passed
         if len(steps) > 1 and name in self.nodes.producer:
             producer = self.unit_of.get(self.nodes.producer[name])
             return steps[1:] if producer is not None and steps[0] is producer.step else steps
@@ -322,8 +322,8 @@ class _Finder:
             and name not in self.wrapper.lent
             and not any(name in step.writes for step in steps)
         ]
-        told = tuple(step for step in steps if step.reaches.issuperset(names))
-        return told if len(told) < len(steps) else ()
+        passed = tuple(step for step in steps if step.reaches.issuperset(names))
+        return passed if len(passed) < len(steps) else ()
 
     def _one_each(self) -> None:
         """As many nodes as steps that change the same buffer: they belong together in order."""

@@ -144,11 +144,15 @@ class _Recorder:
 
         Nothing where a size is symbolic.
         """
-        if any(not (loop.size.is_number and loop.steps.is_number) for loop in loops[: start + 1]):
+        if not _are_numbers(loops[: start + 1]):
             return {}
         outer = (_begun(loop) if self._rounds_up else _whole(loop) for loop in loops[:start])
         steps = {"outer_steps": math.prod(outer), "inner_steps": _whole(loops[start])}
         return {**steps, "ratio_limit": _RATIO_LIMIT}
+
+
+def _are_numbers(loops: Sequence[Any]) -> bool:
+    return all(loop.size.is_number and loop.steps.is_number for loop in loops)
 
 
 def _whole(loop: Any) -> int:
@@ -166,7 +170,7 @@ def _starts(loops: Sequence[Any], start: int) -> dict[str, Operand]:
     are such, where torch would not have divided the inner loop if it had counted them.
     """
     outer = loops[:start]
-    if any(not (loop.size.is_number and loop.steps.is_number) for loop in loops[: start + 1]):
+    if not _are_numbers(loops[: start + 1]):
         return {}
     starts = math.prod(map(_begun, outer))
     short = tuple(f"{loop.var} ({loop.size})" for loop in outer if int(loop.size) < int(loop.steps))
@@ -183,7 +187,7 @@ def _is_longer(ratio: dict[str, Operand]) -> bool:
 def _chunks(loops: Sequence[Any], start: int, depth: int) -> dict[str, Operand]:
     """Return how many steps there are to hand out: a vectorised loop of 256 has 16; torch counts 256."""
     divided = loops[start : start + depth]
-    if len(divided) < depth or any(not (loop.size.is_number and loop.steps.is_number) for loop in divided):
+    if len(divided) < depth or not _are_numbers(divided):
         return {}
     return {"steps": math.prod(map(_begun, divided))}
 
