@@ -229,7 +229,35 @@ def became(graph: CompiledGraph, name: str) -> tuple[str, ...]:
     by_dynamo = [fx for source, names in sources if function.fullmatch(source) for fx in names]
     call = re.compile(rf"(?<!\w){function.pattern}\(")
     lines = [line for line in source_lines(graph) if call.search(line.code)]
-    return tuple(dict.fromkeys(recorded or by_dynamo or fx_on_lines(graph, lines)))
+    names = dict.fromkeys(recorded or by_dynamo or fx_on_lines(graph, lines))
+    return tuple(dict.fromkeys([*names, *_in_place_of(graph, names)]))
+
+
+def gone(graph: CompiledGraph, names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of some FX nodes that neither FX graph of the dump has: passes took them out."""
+    kept = {node.name for node in _fx_nodes(graph)}
+    kept.update(node.name for fx in (graph.fx, graph.fx_before) if fx is not None for node in fx.inputs)
+    return tuple(name for name in names if name not in kept)
+
+
+def _in_place_of(graph: CompiledGraph, names: Iterable[str]) -> Iterator[str]:
+    """Yield what took the place of FX nodes that are gone, one rewrite after the other.
+
+    Of `sub` of a batch norm that was folded it is the convolution.
+    """
+    by: dict[str, tuple[str, ...]] = {}
+    for decision in graph.decisions.decisions if graph.decisions else ():
+        old, new = decision.operand("nodes"), decision.operand("by")
+        if decision.outcome == "replaced" and isinstance(old, tuple) and isinstance(new, tuple):
+            by.update(dict.fromkeys(map(str, old), tuple(map(str, new))))
+    left = list(gone(graph, names))
+    seen = set(left)
+    while left:
+        took_over = [name for name in by.get(left.pop(), ()) if name not in seen]
+        seen.update(took_over)
+        removed = gone(graph, took_over)
+        left += removed
+        yield from (name for name in took_over if name not in removed)
 
 
 def _removed(graph: CompiledGraph, asked: Operator) -> Iterator[str]:

@@ -58,6 +58,10 @@ def hooks_of(events: EventLog, options: ChildOptions) -> Iterator[tuple[str, Cal
         "torch._inductor.constant_folding": lambda module: wrap(
             module, "ConstantFolder.run_node", recorder.around_folding
         ),
+        "torch._inductor.freezing": lambda module: wrap(module, "freeze", recorder.around_passes),
+        "torch._inductor.fx_passes.joint_graph": lambda module: wrap(
+            module, "joint_graph_passes", recorder.around_passes
+        ),
         "torch._inductor.output_code": lambda module: _see_first_calls(module, recorder),
         "torch._inductor.codecache": lambda module: _see_code(module, recorder, events.staging),
         "torch._inductor.select_algorithm": recorder.keep_choices,

@@ -88,26 +88,41 @@ def _never_fails(
     return guarded
 
 
-def _became(module: Any) -> dict[str, list[str]]:
+def _became(nodes: Iterable[Any]) -> dict[str, list[str]]:
     """Return what the user called, and the operators that were decomposed, with the FX nodes they became.
 
     Dynamo leaves in a node the function or module that was called, and the tracer of AOTAutograd the operator
     that is being decomposed: `source_fn_stack` and `original_aten` of `Node.meta`, of which inductor names
-    kernels (`get_fused_kernel_name` in `torch/_inductor/utils.py`).
+    kernels (`get_fused_kernel_name` in `torch/_inductor/utils.py`). `torch.export` leaves the operator that
+    its program has, as the first of `from_node`.
     """
     became: dict[str, list[str]] = {}
-    for node in module.graph.nodes:
+    for node in nodes:
         if node.op != "call_function":
             continue
         stack = node.meta.get("source_fn_stack") or node.meta.get("fwd_source_fn_stack")
         called = stack[-1][1] if stack else None
         aten = getattr(node.meta.get("original_aten"), "_overloadpacket", None)
-        names = (called if isinstance(called, str) else getattr(called, "__name__", None), aten and str(aten))
+        names = (
+            called if isinstance(called, str) else getattr(called, "__name__", None),
+            aten and str(aten),
+            _exported(node),
+        )
         packet = str(getattr(node.target, "_overloadpacket", ""))
-        for name in names:
+        for name in dict.fromkeys(names):
             if name and name not in (packet, packet.rpartition(".")[2]):
                 became.setdefault(name, []).append(node.name)
     return became
+
+
+def _exported(node: Any) -> str | None:
+    """Return the operator of an exported program that a node comes from: `aten.conv2d`."""
+    sources = node.meta.get("from_node")
+    target = ""
+    while sources:
+        target = str(getattr(sources[-1], "target", ""))  # of dynamo's graph it is `<function relu at 0x..>`
+        sources = getattr(sources[-1], "from_node", None)
+    return target.rpartition(".")[0] if target.startswith("aten.") else None
 
 
 class Recorder:
@@ -125,6 +140,7 @@ class Recorder:
         self.save_inputs = save_inputs
         self._timings_before: int | None = None
         self._constants = ConstantKeeper(unlimited=save_inputs)
+        self._gone: tuple[str | None, dict[str, list[str]]] = (None, {})
 
     @_never_fails
     def graph_opened(self, context: Any) -> None:
@@ -155,7 +171,38 @@ class Recorder:
         """Keep the constants of the FX graph that was written to `fx_graph_runnable.py`, and what it was."""
         path = formatter.handler._path
         self._constants.add_attributes(path, module)
-        self.events.write("became", path=path, became=_became(module))
+        became = _became(module.graph.nodes)
+        number, gone = self._gone
+        for name, nodes in gone.items() if number == compile_id() else ():
+            became.setdefault(name, []).extend(nodes)
+        self.events.write("became", path=path, became=became)
+
+    def around_passes(self, passes: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `joint_graph_passes` or `freeze` so that it is known what they take out of a graph.
+
+        They run before the graph is written: what became a constant, or part of another operator, is in none.
+        """
+
+        def run_and_note(*args: Any, **kwargs: Any) -> Any:
+            modules = [value for value in args if hasattr(getattr(value, "graph", None), "nodes")]
+            before = (
+                list(modules[-1].graph.nodes) if modules else []
+            )  # `freeze` takes dynamo's graph before it
+            result = passes(*args, **kwargs)
+            self._taken_out(before, result[0] if isinstance(result, tuple) else result)
+            return result
+
+        return run_and_note
+
+    @_never_fails
+    def _taken_out(self, before: Sequence[Any], module: Any) -> None:
+        """Remember what those nodes stood for that a graph does not have any more."""
+        number = compile_id()
+        if number != self._gone[0]:
+            self._gone = (number, {})
+        left = {node.name for node in module.graph.nodes}
+        for name, nodes in _became(node for node in before if node.name not in left).items():
+            self._gone[1].setdefault(name, []).extend(nodes)
 
     def around_folding(self, run_node: Callable[..., Any]) -> Callable[..., Any]:
         """Return `ConstantFolder.run_node` so that it reports how it packs a constant."""

@@ -102,6 +102,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_DEBUG, "DebugContext.__exit__", "that a graph's folder is complete", (RECORD,)),
     TorchPlace(_DEBUG, "DebugFormatter.fx_graph", "constants of the FX graph, what it was", (RECORD,)),
     TorchPlace(_FOLDING, "ConstantFolder.run_node", "how a constant is packed", (RECORD,)),
+    TorchPlace(
+        "torch._inductor.fx_passes.joint_graph", "joint_graph_passes", "FX nodes that are gone", (RECORD,)
+    ),
     TorchPlace(_DEBUG, "DebugFormatter.ir_post_fusion", "scheduler nodes after fusion", (RECORD,)),
     TorchPlace(
         _SCHEDULER, "BaseSchedulerNode._debug_str_for_device", "a node's device code in the IR", (RECORD,)
@@ -117,7 +120,7 @@ PLACES: tuple[TorchPlace, ...] = (
     ),
     TorchPlace(_TRACING, "maybe_handle_decomp", "whether an operator is decomposed", (DECISION,)),
     TorchPlace(_COMPILE_FX, "compile_fx", "whether a graph is frozen", (DECISION,)),
-    TorchPlace(_FREEZING, "freeze", "parameters become constants", (DECISION,)),
+    TorchPlace(_FREEZING, "freeze", "parameters become constants", (RECORD, DECISION)),
     TorchPlace(_FREEZING, "replace_params_with_constants", "which parameters stay inputs", (DECISION,)),
     TorchPlace(_FOLDING, "replace_node_with_constant", "a value becomes a constant", (DECISION,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.post_compile", "whether CUDA graphs replay it", (DECISION,)),

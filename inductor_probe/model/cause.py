@@ -101,7 +101,7 @@ class GraphCauses:
         compile_failed: why the compile of the graph failed, if it did: nothing was decided after that.
         compiler: what the C++ compiler said of the loops of the kernels concerned, once `probe asm` asked it.
         became: of an operator that no FX node calls: the FX nodes that took its place, or that come from the
-            lines which call it.
+            lines which call it. gone: of those, the ones that the FX graph does not have any more.
     """
 
     graph: str
@@ -115,6 +115,7 @@ class GraphCauses:
     compiler: tuple[KernelRemarks, ...] = ()
     problems: tuple[Problem, ...] = ()
     became: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,7 +119,8 @@ class GraphRecord:
         allows_tf32: whether matrix products of float32 may be rounded for tensor cores as it was compiled
             (`torch.backends.cuda.matmul`); None where that was not recorded.
         became: functions, modules and operators that the FX graph has other operators for (`batch_norm`,
-            `BatchNorm2d`, `aten.gelu`), each with the FX nodes that it became, before inductor's passes.
+            `BatchNorm2d`, `aten.gelu`), each with the FX nodes that it became, before inductor's passes;
+            those too that joint passes or freezing took out of the graph, which no file of it has.
     """
 
     name: str

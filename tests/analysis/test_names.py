@@ -24,10 +24,12 @@ from inductor_probe.analysis.names import (
 from inductor_probe.analysis.pages import page_of
 from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError, names_meant
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import Decisions
 from inductor_probe.model.manifest import GraphRecord
 from inductor_probe.model.pages import NodePage
 from inductor_probe.model.remark import Subject
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from tests.builders import decision
 from tests.conftest import all_graph_dirs
 
 Read = Callable[..., CompiledGraph]
@@ -105,8 +107,25 @@ def test_an_operator_that_was_decomposed_is_what_it_became(read: Read) -> None:
     assert became(recorded, "aten.batch_norm") == became(recorded, "aten._softmax") == ("rev",)
     row = graph_causes(recorded, ["aten.batch_norm"])
     assert row.asked == (Subject("operator", "aten.batch_norm"),)
-    assert row.became == ("rev",)
+    assert (row.became, row.gone) == (("rev",), ())
     assert became(recorded, "aten.linear") == ()
+
+
+def test_what_is_gone_is_followed_to_what_took_its_place(read: Read) -> None:
+    """A norm that was folded into a convolution is `sub` and `mul`, which no file of the dump has."""
+    by = {"sub convolution": ("constant", "convolution_1"), "convolution_1": ("rev",), "other": ("flip",)}
+    rewrites = tuple(
+        decision("rewrite", old, "replaced", "pattern", operands={"nodes": tuple(old.split()), "by": new})
+        for old, new in by.items()
+    )
+    record = GraphRecord("model__0_inference_0.0", "0/0", "first", became=(("batch_norm", ("sub",)),))
+    graph = replace(
+        read("torch-2.13.0-cpu/hflip_cl"),
+        record=record,
+        read_decisions=lambda: Decisions("2.13.0", ("rewrite",), rewrites),
+    )
+    row = graph_causes(graph, ["aten.batch_norm"])
+    assert (row.became, row.gone) == (("sub", "rev"), ("sub",))
 
 
 def test_a_name_of_another_type_says_which_verb_shows_it(read: Read) -> None:

@@ -18,6 +18,7 @@ from inductor_probe.bench_file.bench_file import write_bench_file
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.timing import Variant
+from inductor_probe.report.terminal import to_text
 from tests.capture.conftest import plain_environment
 
 pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
@@ -110,6 +111,17 @@ def test_layouts_names_the_call_that_packed_a_weight(frozen: Path) -> None:
         ("mkldnn._reorder_convolution_weight", "recorded")
     }
     assert "a weight that mkldnn._reorder_convolution_weight packed" in str(rows)
+
+
+def test_a_folded_batch_norm_is_what_took_its_place(frozen: Path) -> None:
+    """`why aten.batch_norm` of a frozen graph ended in "did you mean": no file has a node of the norm."""
+    answer = graph_of(frozen, "float32 convolution").why("aten.batch_norm")
+    (row,) = answer
+    assert {"sub", "mul_1", "add_1"} <= set(row.gone)
+    assert [name for name in row.became if "convolution_pointwise" in name and name not in row.gone]
+    page = to_text(answer.document, 10_000)
+    assert "aten.batch_norm: no FX node calls it; in its place: " in page
+    assert "which passes folded, replaced or removed" in page
 
 
 def test_a_linear_of_mkl_reads_the_weight_once_and_not_the_room_that_it_was_packed_into(frozen: Path) -> None:

@@ -21,7 +21,7 @@ from inductor_probe.analysis.flips import flips_of_decision
 from inductor_probe.analysis.fusion.recorded import ABOUT_MANY, decision_of_pair, untried_of_node
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import fx_of, links, nodes_of
-from inductor_probe.analysis.names import ANYTHING, became, resolve
+from inductor_probe.analysis.names import ANYTHING, became, gone, resolve
 from inductor_probe.analysis.run_remarks import unfinished
 from inductor_probe.analysis.work import buffer_traffic, node_traffic, shared_bytes
 from inductor_probe.errors import ProbeError
@@ -96,6 +96,7 @@ def graph_causes(
     if len(subjects) == 1:
         causes = [replace(cause, direct=_is_direct(cause, subjects[0])) for cause in causes]
     ranks = _RANKS_OF_SUBJECT if subjects else _RANKS
+    fx = tuple(name for one in subjects if one.type == "operator" for name in became(graph, one.name))
     return GraphCauses(
         graph=graph.name,
         asked=subjects,
@@ -105,7 +106,8 @@ def graph_causes(
         tried=sum(decision.speculative for decision in decisions),
         compile_failed=tuple(unfinished(graph)) if graph.failures else (),
         problems=recorded.problems if recorded else (),
-        became=tuple(name for one in subjects if one.type == "operator" for name in became(graph, one.name)),
+        became=fx,
+        gone=gone(graph, fx),
     )
 
 

@@ -52,6 +52,7 @@ _MOST_NAME = 40
 _MOST_CALLERS = 3
 _MOST_LINES = 3
 _MOST_FX = 12
+_MOST_GONE = 6
 _SIGNS = {"missed": ("missed", "bold red"), "hazard": ("hazard", "bold red"), "passed": ("passed", "green")}
 
 
@@ -66,7 +67,7 @@ def why_pages(rows: Sequence[GraphCauses], *, everything: bool = False) -> Itera
 def _page(row: GraphCauses, everything: bool) -> Iterator[Block]:
     yield from remark_lines(row.compile_failed)
     if row.became:
-        yield Line([(row.asked[0].name, "bold"), f": {became_text(row.became)}"])
+        yield Line([(row.asked[0].name, "bold"), f": {became_text(row.became, row.gone)}"])
     if not row.causes:
         yield Line(nothing_text(row))
     shown = row.causes if everything else _first(row)
@@ -85,9 +86,14 @@ def _page(row: GraphCauses, everything: bool) -> Iterator[Block]:
     yield from _missing(row)
 
 
-def became_text(became: Sequence[str]) -> str:
-    """Say where an operator is that the FX graph does not have."""
-    return f"no FX node calls it; in its place: {first_names(became, _MOST_FX)}"
+def became_text(became: Sequence[str], gone: Sequence[str]) -> str:
+    """Say where an operator is that the FX graph does not have, or what it was until passes took that out."""
+    there = [name for name in became if name not in gone]
+    past = f"{first_names(gone, _MOST_GONE)}, which passes folded, replaced or removed"
+    if not there:
+        return f"no FX node calls it; it became {past}"
+    text = f"no FX node calls it; in its place: {first_names(there, _MOST_FX)}"
+    return f"{text}; before: {past}" if gone else text
 
 
 def nothing_text(row: GraphCauses) -> str:
