@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from inductor_probe.analysis.access import STORES
-from inductor_probe.analysis.graph import GraphIndex, NodeIndex, index_of, once_per_graph, read_names
+from inductor_probe.analysis.graph import OUTPUT, GraphIndex, NodeIndex, index_of, once_per_graph, read_names
 from inductor_probe.analysis.links import links
+from inductor_probe.analysis.names import nodes_called
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import LoopBody, MemoryDep, SchedulerNode, StarDep, WeakDep
 from inductor_probe.model.links import NodeLink
@@ -42,6 +43,7 @@ def _rows(graph: CompiledGraph, nodes: NodeIndex) -> tuple[NodeRow, ...]:
         fused = top if top is not None and top.name != leaf.name else None
         operations, reductions, modes = _body_facts(leaf.body)
         users = (user.node for buffer in leaf.outputs for user in buffer.users)
+        users = (user for user in users if user == OUTPUT or nodes_called(graph, user))  # others are removed
         # A node before fusion that is not there after it: nothing uses what it computes.
         buffers = tuple(buffer.name for buffer in leaf.outputs)
         link = linked.nodes.get(leaf.name) or NodeLink(
