@@ -162,7 +162,7 @@ class GraphExpectations:
         name = resolve(self._graph, expectation.subjects[0], ("buffer",)).name
         rows = layouts(self._graph, name)
         memory_format = rows[0].memory_format if rows else "unknown"
-        if memory_format == "unknown":
+        if memory_format in ("unknown", "none"):
             return self._is(expectation, None, "no-layout", (("buffer", name),))
         strides = tuple(map(str, (rows[0].layout.stride or ()) if rows[0].layout else ()))
         numbers: _Numbers = (("buffer", name), ("format", memory_format), ("strides", strides))

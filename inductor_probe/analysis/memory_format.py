@@ -18,6 +18,9 @@ ITEM_BYTES = {
 }  # fmt: skip
 """Bytes of an element, by dtype."""
 
+_NO_MEMORY = "NoneLayout"
+"""Of a node that changes other buffers, or that only has an effect: torch/_inductor/ir.py."""
+
 
 @dataclass(frozen=True, slots=True)
 class Format:
@@ -34,9 +37,11 @@ def memory_format(layout: BufferLayout | None) -> Format:
     `contiguous` and `channels_last` (4-D and 5-D) are torch's: a layout that is both at once, such as
     [2, 32, 1, 1], is `contiguous`, and so is one of no elements, whatever its strides
     (`c10::TensorImpl::compute_contiguous`). Dense in another order is `transposed` when two dimensions
-    changed places and `other` otherwise; `padded` has gaps, `broadcast` a stride of 0. Dimensions of size 1
-    count for nothing.
+    changed places and `other` otherwise; `padded` has gaps, `broadcast` a stride of 0, `none` no memory.
+    Dimensions of size 1 count for nothing.
     """
+    if layout is not None and layout.kind == _NO_MEMORY:  # its printed size is [0]
+        return Format("none", None)
     parts = _numbers(layout)
     if parts is None:
         return Format("unknown", None)
@@ -111,6 +116,8 @@ def size_bytes(layout: BufferLayout | None) -> Dim | None:
     """
     if packed := _packed_bytes(layout):
         return packed
+    if layout is not None and layout.kind == _NO_MEMORY:
+        return 0
     if layout is None or layout.size is None or layout.stride is None or layout.dtype not in ITEM_BYTES:
         return None
     item = ITEM_BYTES[layout.dtype]

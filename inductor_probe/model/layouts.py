@@ -55,9 +55,10 @@ class InputBound:
 
 
 MemoryFormat: TypeAlias = Literal[
-    "contiguous", "channels_last", "transposed", "broadcast", "padded", "other", "unknown"
+    "contiguous", "channels_last", "transposed", "broadcast", "padded", "other", "none", "unknown"
 ]
-"""`contiguous` and `channels_last` mean what `torch.contiguous_format` and `torch.channels_last` mean."""
+"""`contiguous` and `channels_last` mean what `torch.contiguous_format` and `torch.channels_last` mean.
+`none`: it has no memory (`NoneLayout`), as what stands for a change of another buffer."""
 
 PatternKind: TypeAlias = Literal[
     "contiguous", "reversed", "strided", "broadcast", "indirect", "scalar", "piecewise", "whole_buffer",

@@ -297,3 +297,13 @@ def test_an_expanded_constant_has_its_stride_and_is_no_packed_weight() -> None:
 def test_the_result_of_a_call_with_several_values_has_no_layout_of_its_own(read: Read) -> None:
     shown = to_text(layout_table(layouts(read("torch-2.13.0-cpu-programs/training"))), 160)
     assert "buf6: the result of a call whose values are buffers of their own: those have layouts" in shown
+
+
+def test_what_has_no_memory_is_not_contiguous(read: Read) -> None:
+    """A `NoneLayout` is printed with the size [0], and was counted as a contiguous buffer."""
+    rows = {row.buffer: row for row in layouts(read("torch-2.13.0-cpu-programs/cpp_collectives"))}
+    assert {(rows[name].memory_format, rows[name].size_bytes) for name in ("buf1", "buf4")} == {("none", 0)}
+    document = layout_table(tuple(rows.values()))
+    text = to_text(document, 100)
+    assert "9 buffers: 5 contiguous, 4 without memory" in text
+    assert "[0]" not in text

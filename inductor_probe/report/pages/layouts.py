@@ -92,7 +92,9 @@ def layout_table(rows: Sequence[LayoutRow]) -> Iterator[Block]:
 def _answer(rows: Sequence[LayoutRow]) -> str:
     """`5 buffers: 4 contiguous, 1 channels_last; accessed non-contiguously: arg0_1`."""
     formats = Counter(row.memory_format for row in rows)
+    without = formats.pop("none", 0)
     counts = ", ".join(f"{number} {name}" for name, number in formats.most_common())
+    counts += f"{', ' if counts else ''}{without} without memory" if without else ""
     remarks = [remark for row in rows for remark in row.remarks if remark.code == "noncontiguous-access"]
     slow = list(dict.fromkeys(str(remark.number("buffer")) for remark in remarks))
     accessed = f"; accessed non-contiguously: {first_names(slow, 6)}" if slow else ""
@@ -101,11 +103,13 @@ def _answer(rows: Sequence[LayoutRow]) -> str:
 
 def _cells(row: LayoutRow) -> list[Cell]:
     layout = row.layout
+    printed = ["-"] * 3
+    if row.memory_format != "none":
+        dims = (layout.size, layout.stride) if layout else (None, None)
+        printed = [layout.dtype if layout and layout.dtype else "?", *map(dims_text, dims)]
     return [
         (row.buffer, name_style(row.remarks)),
-        layout.dtype if layout and layout.dtype else "?",
-        dims_text(layout.size if layout else None),
-        dims_text(layout.stride if layout else None),
+        *printed,
         (format_text(row), FORMAT_STYLES.get(row.memory_format, "")),
         Picture(lambda: _small_picture(row)),
         bytes_were(row.size_bytes, row.recorded_bytes),
@@ -161,7 +165,9 @@ def _facts(row: LayoutRow) -> Iterator[tuple[str, str]]:
     layout = row.layout
     if layout:
         device = f" on {layout.device}" if layout.device else ""
-        yield "layout", f"{layout.kind}{device}, {layout.dtype or 'dtype unknown'}"
+        dtype = layout.dtype or ("no dtype" if row.memory_format == "none" else "dtype unknown")
+        yield "layout", f"{layout.kind}{device}, {dtype}"
+    if layout and row.memory_format != "none":
         yield "size", dims_text(layout.size)
         yield "stride", dims_text(layout.stride) + (f", offset {layout.offset}" if layout.offset else "")
     if layout is None or row.memory_format == "unknown":

@@ -105,7 +105,7 @@ def buffer_text(buffer: NodeBuffer) -> str:
     layout = buffer.layout
     if layout is None:
         return buffer.name
-    if layout.size is None:
+    if layout.size is None or layout.kind == "NoneLayout":  # which is printed with the size [0]
         return f"{buffer.name} {layout.kind}"
     return f"{buffer.name} {fx_dtype(layout.dtype or '?')}{dims_text(layout.size)}"
 

@@ -190,7 +190,7 @@ def _buffers(rows: Sequence[LayoutRow]) -> str:
     """`arg0_1 f32[4, 3, 8, 8] channels_last, arg1_1 i64[4]`."""
     texts = []
     for row in rows[:_MOST_BUFFERS]:
-        known = row.memory_format not in ("contiguous", "unknown")
+        known = row.memory_format not in ("contiguous", "none", "unknown")
         texts.append(
             f"{buffer_text(NodeBuffer(row.buffer, row.layout))}{f' {row.memory_format}' if known else ''}"
         )

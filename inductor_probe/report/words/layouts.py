@@ -39,10 +39,16 @@ def format_words(name: object, order: object, always: bool = False) -> str | Non
     return f"{name} {order}" if order is not None and (always or name in _WITH_ORDER) else str(name)
 
 
+NO_MEMORY = "no memory"
+"""In the place of a format."""
+
+
 def format_text(row: LayoutRow, always: bool = False) -> str:
     """`transposed [0, 2, 1, 3]`: the memory format; `always` adds the order to every format that has one."""
     if row.packing and row.packing.knowledge == "recorded":
         return "packed"
+    if row.memory_format == "none":
+        return NO_MEMORY
     order = None if row.dim_order is None else list(row.dim_order)
     return format_words(str(row.memory_format), order, always) or ""
 
