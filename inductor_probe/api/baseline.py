@@ -193,6 +193,7 @@ def why_not_as_it_is(run: RunOnDisk, recipe: Recipe) -> str | None:
     """Return why a run is to be dumped again to be compared with a new one; None if it is as a new one is."""
     from inductor_probe.discovery.archive import archive_of
     from inductor_probe.machine.facts import installed, machine, variables
+    from inductor_probe.store.made_here import script_changed
 
     manifest = run.manifest
     if manifest is None:
@@ -208,10 +209,13 @@ def why_not_as_it_is(run: RunOnDisk, recipe: Recipe) -> str | None:
             return f"it was dumped on another machine ({fact} {before[fact]}, here {now.get(fact)})"
     present = dict(variables({**os.environ, **recipe.variables}))
     past = dict(manifest.environment if manifest.environment is not None else present.items())
-    if changed := [name for name in {**past, **present} if past.get(name) != present.get(name)]:
-        name = changed[0]
+    if others := [name for name in {**past, **present} if past.get(name) != present.get(name)]:
+        name = others[0]
         return f"{name} was {past.get(name, 'not set')}, and is {present.get(name, 'not set')} here"
-    if _time(manifest.started) < recipe.script.stat().st_mtime:
+    changed = script_changed(run.path, recipe.script)
+    if changed is None:
+        changed = _time(manifest.started) < recipe.script.stat().st_mtime
+    if changed:
         return f"{recipe.script} was changed since"
     return None
 

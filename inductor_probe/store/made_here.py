@@ -177,8 +177,8 @@ def remember_recipe(
     Raises:
         ProbeError: the record cannot be written.
     """
-    entry = {"recipe": _recipe(manifest), "script": os.path.realpath(script), "machine": _machine()}
-    line = json.dumps({**entry, "run": os.path.realpath(run)}) + "\n"
+    place = {"script": os.path.realpath(script), "content": _content(script), "run": os.path.realpath(run)}
+    line = json.dumps({"recipe": _recipe(manifest), "machine": _machine(), **place}) + "\n"
     _append(record or record_path(), [line], written)
 
 
@@ -251,6 +251,24 @@ def recipe_made_here(
         others=first_other_writers([run, run / MANIFEST_NAME, *([script] if script else [])]),
     )
     return made, script
+
+
+def script_changed(run: Path, script: Path, record: Path | None = None) -> bool | None:
+    """Whether a script has other text than when a run was made with it; None where that was not recorded."""
+    folder = os.path.realpath(run)
+    entries = _entries(record or record_path())[0]
+    # Of one that was edited while it ran the first is what torch compiled.
+    contents = (entry.get("content") for entry in entries if entry.get("run") == folder)
+    before = next(filter(None, contents), None)
+    return None if before is None else before != _content(script)
+
+
+def _content(script: Path) -> str | None:
+    """Return a digest of the text of a script; None where it cannot be read."""
+    try:
+        return hashlib.sha256(script.read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 def is_recorded(run: Path, record: Path | None = None) -> bool:
