@@ -19,9 +19,11 @@ from inductor_probe.model.kernels import KernelRow, KernelsOutput
 from inductor_probe.model.layouts import LayoutRow, LayoutsOutput
 from inductor_probe.model.nodes import NodeKind, NodeRow, NodesOutput
 from inductor_probe.model.output import Output
+from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import Problem
-from inductor_probe.report.document import Document, Line, by_graph
+from inductor_probe.report.document import Document, Line, RemarkLine, by_graph
 from inductor_probe.report.shown import Shown
+from inductor_probe.report.words.remarks import failure_sentence
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -48,6 +50,7 @@ class Rows(Shown, tuple[Row, ...], Generic[Row]):
 
     Attributes:
         problems: what could not be read.
+        left_out: graphs that have no row since their compile failed.
         unfiltered: how many there were before any were picked.
         record: the class of what `--json` prints.
         noun: what one of them is called. nothing: why there may be none.
@@ -55,6 +58,7 @@ class Rows(Shown, tuple[Row, ...], Generic[Row]):
     """
 
     problems: tuple[Problem, ...]
+    left_out: tuple[Remark, ...] = ()
     unfiltered: int
     record: ClassVar[Any]
     noun: ClassVar[str]
@@ -90,6 +94,15 @@ class Rows(Shown, tuple[Row, ...], Generic[Row]):
             raise failures[0]
         problems = [problem for table in tables for problem in table.problems]
         return cls(chain.from_iterable(tables), [*problems, *(Problem(one.message) for one in failures)])
+
+    def beside(self, graphs: Sequence[GraphOnDisk]) -> Self:
+        """Return them with why some of the graphs have no row: their compile failed."""
+        from inductor_probe.analysis.run_remarks import unfinished
+
+        names = {getattr(row, "graph") for row in self}  # noqa: B009 - the rows of graphs have one
+        missing = (graph.generated for graph in graphs if graph.name not in names)
+        self.left_out = tuple(remark for graph in missing if graph.failures for remark in unfinished(graph))
+        return self
 
     @property
     def output(self) -> Output:
@@ -137,8 +150,13 @@ class Rows(Shown, tuple[Row, ...], Generic[Row]):
 
     @property
     def document(self) -> Document:
-        """The rows, or why there are none."""
-        return self._view() if self else (Line(self.empty),)
+        """The rows, or why there are none; then the graphs that have none, as their compile failed."""
+        yield from self._view() if self else (Line(self.empty),)
+        yield from self._without_rows()
+
+    def _without_rows(self) -> Document:
+        for remark in self.left_out:
+            yield RemarkLine(remark.kind, failure_sentence(remark))
 
     def _view(self) -> Document:
         raise NotImplementedError

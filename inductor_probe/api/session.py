@@ -69,23 +69,24 @@ class Session(Shown):
 
         rows = LayoutRows(*self._each(rows_of))
         rows.named = name is not None
-        return rows
+        return rows if rows.named else rows.beside(self._scope()[1])
 
     def kernels(self) -> KernelRows:
         """Return the generated kernels and library functions, in the order of their first use."""
         from inductor_probe.analysis.kernels import kernel_rows
         from inductor_probe.api.rows import KernelRows
 
-        return KernelRows(*self._each(lambda graph: kernel_rows(graph.generated)))
+        rows = KernelRows(*self._each(lambda graph: kernel_rows(graph.generated)))
+        return rows.beside(self._scope()[1])
 
     def nodes(self, *, pre: bool = False) -> NodeRows:
         """Return the scheduler's nodes, unfused, in order; with `pre` those before fusion."""
         from inductor_probe.analysis.nodes import node_rows
         from inductor_probe.api.rows import NodeRows
 
-        return NodeRows(
-            *self._each(lambda graph: node_rows(graph.compiled if pre else graph.generated, pre), earlier=pre)
-        )
+        read = "compiled" if pre else "generated"
+        rows = self._each(lambda graph: node_rows(getattr(graph, read), pre), earlier=pre)
+        return NodeRows(*rows).beside(self._scope()[1])
 
     def fusion(self, first: str | None = None, second: str | None = None) -> FusionRows:
         """Return what was fused when, and what was refused why: all of it, of a node, or of a pair.

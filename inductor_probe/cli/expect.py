@@ -13,7 +13,7 @@ from inductor_probe.cli.completion import CASE, SCRIPT
 from inductor_probe.cli.parameters import command, shared_option
 from inductor_probe.cli.screen import OutputFormat, give, relative, say, warn
 from inductor_probe.cli.scripts import SETTINGS, VARIABLES
-from inductor_probe.errors import ProbeError, StoppedError
+from inductor_probe.errors import ExitCode, ProbeError, StoppedError
 from inductor_probe.model.expectation import EXPECTATION_KINDS, ExpectationKind
 from inductor_probe.report.words.runs import how_it_ended
 
@@ -78,14 +78,16 @@ def expect(
     has to hold in each graph that has the nodes and buffers that it names. Of what does not, the decision is
     shown that torch recorded, with its cause.
 
-    Exit status 1 if an expectation fails, 2 if one is not known, or names what is not there.
+    Exit status 1 if an expectation fails, else 2 if one is not known, names what is not there, or
+    something cannot be read.
     """
     if not expected:
         first = f" {words[0]}" if words else ""
         raise ProbeError("nothing is expected", f"for example probe expect{first} --kernels 1 --vectorised")
     answer = dumped_or_found(words, cases, knobs, env, out, compile_may_fail=True).expect(**expected)
     status = give(answer, output_format) or answer.status
-    return max(status, warn(answer.problems))
+    unread = warn(answer.problems)  # beside what fails it changes nothing: that was read
+    return status if status == ExitCode.MISMATCH else max(status, unread)
 
 
 def dumped_or_found(

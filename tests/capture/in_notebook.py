@@ -22,6 +22,7 @@ from torch import Tensor
 
 import inductor_probe as ip
 from inductor_probe.capture.torch_places import PLACES
+from inductor_probe.report.words.runs import how_it_ended
 
 SCRIPT = """
 import torch
@@ -123,8 +124,8 @@ def main() -> None:
             torch.compile(lambda x: x + 1)(x)
             raise ValueError("of the user")
     except ValueError as error:
-        manifest = failed.run.manifest
-        facts["failed"] = [str(error), manifest.outcome if manifest else None, len(failed.run.graphs)]
+        ended = how_it_ended(failed.run.manifest) if failed.run.manifest else None
+        facts["failed"] = [str(error), ended, len(failed.run.graphs)]
     try:
         ip.dump(lambda: 1).show()
     except ip.NotFoundError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -79,6 +80,18 @@ def test_what_was_made_before_it_failed_stays_readable(stages: Dumped, probe: Ca
     ran = probe("show", "op0", graph)
     assert (ran.status, ran.err) == (0, "")
     assert "buf0[p0] = sin(arg0_1[p0]) - 4.0" in ran.out
+
+
+def test_a_graph_that_has_no_code_is_not_left_out_in_silence(
+    stages: Dumped, probe: Callable[..., Any]
+) -> None:
+    """`kernels` and `layouts` showed the other graphs alone."""
+    for verb in ("kernels", "layouts", "nodes"):
+        text = " ".join(probe(verb, stages.run).out.split())
+        assert re.search(
+            r"! model__\d_inference_\S+: the compile of in_lowering failed in the lowering", text
+        )
+        assert "in_guards failed" not in text  # its graph has rows
 
 
 def test_expectations_fail_of_the_graph_that_failed_and_hold_of_another(

@@ -55,7 +55,7 @@ def test_a_recording_leaves_no_file_open(facts: dict[str, Any]) -> None:
 def test_a_block_has_what_compiled_in_it_backward_too(facts: dict[str, Any]) -> None:
     assert facts["step"] == ["forward", "backward"]
     assert facts["module"] == 1
-    assert facts["failed"] == ["of the user", "failed", 1]
+    assert facts["failed"] == ["of the user", "ended with an exception", 1]
 
 
 def test_what_was_not_compiled_is_a_sentence(facts: dict[str, Any]) -> None:

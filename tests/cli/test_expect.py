@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,18 @@ def test_what_is_not_there_is_a_sentence(
     assert (ran.status, ran.out) == (2, "")
     assert says in ran.err
     assert hint in ran.err
+
+
+def test_what_fails_fails_beside_a_file_that_cannot_be_read(
+    tmp_path: Path, probe: Callable[..., Any]
+) -> None:
+    """It ended with status 2, as if nothing could be said."""
+    shutil.copytree(HFLIP, tmp_path / "dump")
+    (transformed,) = (tmp_path / "dump").rglob("fx_graph_transformed.py")
+    transformed.write_bytes(b"\0" * 9)
+    ran = probe("expect", tmp_path / "dump", "--vectorised")
+    assert (ran.status, "fx_graph_transformed.py" in ran.err) == (1, True), ran.err
+    assert probe("expect", tmp_path / "dump", "--kernels", "1").status == 2
 
 
 def test_json_has_the_decisions(probe: Callable[..., Any]) -> None:
