@@ -7,6 +7,8 @@ Codes and their numbers, in order; the subject is the run unless said otherwise:
 - `cut-short`: process (`rank1`; None for the only one of a dump), and how it ended (`Manifest.ending`),
   where a signal ended or interrupted it. `hazard`.
 - `still-made`: pid, of the process that makes the run, or of its script. `analysis`.
+- `setting-overridden`: setting, value that it was given, present: the one that it had as graphs were
+  compiled, graphs (names). `hazard`.
 - `recompile-limit`: function, where it is if known. `missed`.
 - `graph-break`: reason, as dynamo gives it; times; where if known. `missed`.
 - `simulated-gpu`: device, target (`SimulatedGpu`). `analysis`.
@@ -57,6 +59,7 @@ def run_remarks(run: DebugDir, compiled: bool) -> tuple[Remark, ...]:
             continue
         place = ("where", hit.where or None)
         remarks.append(_remark(run.name, "recompile-limit", "missed", ("function", hit.function), place))
+    remarks += overridden_settings(run)
     if gpu := manifest.gpu:
         named = (("device", gpu.device), ("target", gpu.target))
         remarks.append(_remark(run.name, "simulated-gpu", "analysis", *named))
@@ -66,6 +69,19 @@ def run_remarks(run: DebugDir, compiled: bool) -> tuple[Remark, ...]:
         remarks.append(_remark(run.name, "graph-break", "missed", *numbers))
     remarks += [_remark(run.name, note.code, "analysis", *note.values) for note in manifest.notes]
     return tuple(remarks)
+
+
+def overridden_settings(run: DebugDir) -> Iterator[Remark]:
+    """Yield which settings that a dump was made with were not in force as graphs were compiled."""
+    manifest = run.manifest
+    asked = dict((*manifest.knobs, *manifest.settings)) if manifest else {}
+    graphs: dict[tuple[str, str], list[str]] = {}
+    for graph in manifest.graphs if manifest else ():
+        for pair in graph.overridden:
+            graphs.setdefault(pair, []).append(graph.name)
+    for (setting, present), names in graphs.items():
+        numbers = (("setting", setting), ("value", asked.get(setting)), ("present", present))
+        yield _remark(run.name, "setting-overridden", "hazard", *numbers, ("graphs", tuple(names)))
 
 
 def failed_compiles(run: DebugDir) -> tuple[Remark, ...]:

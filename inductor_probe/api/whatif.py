@@ -17,7 +17,7 @@ from inductor_probe.api.trust import texts_to_run, why_not_launched
 from inductor_probe.bench.client import Server
 from inductor_probe.files import seen_from
 from inductor_probe.model.bench import BenchSettings
-from inductor_probe.model.diff import DecisionChange, GraphDiff, RunDiff
+from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 from inductor_probe.model.timing import Process
@@ -166,7 +166,7 @@ def whatif(
     diffs, settings = compared.result, settings or BenchSettings()
     assert isinstance(diffs, RunDiff)  # noqa: S101 - both are runs
     graphs = tuple(
-        replace(refused, asked=_asked(graph_a, graph_b, diff, candidate))
+        with_asked(refused, graph_a, graph_b, candidate)
         if (refused := why_not_timed(graph_a, graph_b, diff)) is not None
         else timed_graph(graph_a, graph_b, diff, settings, candidate, trust=trust, progress=progress)
         for diff, (graph_a, graph_b) in zip(diffs.graphs, compared.pairs, strict=True)
@@ -191,13 +191,17 @@ def timed_graph(
     `server` is a process that has imported torch for other candidates.
     """
     timed = _timed(a, b, diff, settings, trust=trust, progress=progress, server=server)
-    return replace(timed, asked=_asked(a, b, diff, candidate))
+    return with_asked(timed, a, b, candidate)
 
 
-def _asked(
-    a: GraphOnDisk, b: GraphOnDisk, diff: GraphDiff, candidate: Candidate | None
-) -> tuple[DecisionChange, ...]:
-    return asked_changes(diff.decisions, candidate, a.compiled, b.compiled) if candidate else ()
+def with_asked(
+    graph: GraphWhatIf, a: GraphOnDisk, b: GraphOnDisk, candidate: Candidate | None
+) -> GraphWhatIf:
+    """Return an answer with which decisions were asked for, and which settings were not in force."""
+    changes = graph.diff.decisions
+    asked = asked_changes(changes, candidate, a.compiled, b.compiled) if candidate else ()
+    record = b.compiled.record
+    return replace(graph, asked=asked, overridden=record.overridden if record else ())
 
 
 def _timed(

@@ -45,7 +45,7 @@ def install(events: EventLog, options: ChildOptions) -> None:
 
 def hooks_of(events: EventLog, options: ChildOptions) -> Iterator[tuple[str, Callable[[Any], None]]]:
     """Yield modules of torch, with what is to be called with each to see what is compiled."""
-    recorder = Recorder(events, save_inputs=options.save_inputs)
+    recorder = Recorder(events, save_inputs=options.save_inputs, settings=options.settings)
     logs = events.folder / LOGS_DIR
     logs.mkdir(exist_ok=True)
     hooks: dict[str, Callable[[Any], None]] = {

@@ -18,6 +18,7 @@ from inductor_probe.capture.constants import ConstantKeeper
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.failures import failure_facts
 from inductor_probe.capture.torch_places import wrap
+from inductor_probe.capture.torch_settings import not_in_force
 from inductor_probe.model.autotuning import CHOICES_NAME
 from inductor_probe.model.code import FOLDING, qualified
 from inductor_probe.model.manifest import INPUTS_DIR
@@ -133,10 +134,14 @@ class Recorder:
     Args:
         events: where they go.
         save_inputs: keep the bytes of the inputs' storages, and constants of any size.
+        settings: of torch, that the dump is made with.
     """
 
-    def __init__(self, events: EventLog, *, save_inputs: bool) -> None:
+    def __init__(
+        self, events: EventLog, *, save_inputs: bool, settings: Sequence[tuple[str, str]] = ()
+    ) -> None:
         self.events = events
+        self._settings = settings
         self.save_inputs = save_inputs
         self._timings_before: int | None = None
         self._constants = ConstantKeeper(unlimited=save_inputs)
@@ -146,7 +151,13 @@ class Recorder:
     def graph_opened(self, context: Any) -> None:
         """Record a graph whose DebugContext was entered."""
         if context._path:  # None where the script has switched tracing off
-            facts = {"compile_id": compile_id(), "case": _case_name(), "allows_tf32": _allows_tf32()}
+            facts: dict[str, Any] = {
+                "compile_id": compile_id(),
+                "case": _case_name(),
+                "allows_tf32": _allows_tf32(),
+            }
+            if overridden := not_in_force(self._settings):
+                facts["overridden"] = overridden
             self.events.write("graph", path=context._path, **facts)
 
     @_never_fails

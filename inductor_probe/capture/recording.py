@@ -488,6 +488,7 @@ class History:
             *(name, compile_id, why, guards, event["case"]),
             finished=False,
             allows_tf32=event.get("allows_tf32"),
+            overridden=tuple((setting, value) for setting, value in event.get("overridden", ())),
         )
 
 

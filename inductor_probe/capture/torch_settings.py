@@ -83,6 +83,17 @@ def set_one(module: Any, setting: str, text: str) -> None:
     setattr(module, name, value)
 
 
+def not_in_force(settings: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return those of `settings` that have another value by now, with that: a script set them itself."""
+    differing = []
+    for setting, text in settings:
+        prefix, _, name = setting.partition(".")
+        present = getattr(sys.modules.get(MODULES[prefix]), name, None)
+        if present != value_of(text):
+            differing.append((setting, repr(present)))
+    return differing
+
+
 def value_of(text: str) -> object:
     """Return what a text spells as a literal of Python, and the text itself where it is none."""
     try:

@@ -121,6 +121,8 @@ class GraphRecord:
         became: functions, modules and operators that the FX graph has other operators for (`batch_norm`,
             `BatchNorm2d`, `aten.gelu`), each with the FX nodes that it became, before inductor's passes;
             those too that joint passes or freezing took out of the graph, which no file of it has.
+        overridden: settings of the dump (`--set`) that had another value as it was compiled, with that: the
+            script, or options of `torch.compile`, set them.
     """
 
     name: str
@@ -134,6 +136,7 @@ class GraphRecord:
     constants: tuple[ConstantFact, ...] | None = None
     allows_tf32: bool | None = None
     became: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    overridden: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +388,10 @@ class Manifest:
 
     @property
     def ending(self) -> tuple[tuple[str, int | str], ...]:
-        """How the script ended, as numbers of a remark: `outcome`, `exit_status` and `signal` where known."""
+        """How the script ended, as numbers of a remark: `outcome`, `exit_status` and `signal` where known.
+
+        `form` is there where it was no script.
+        """
         status, signal = self.exit_status, self.ended_by
         numbers: list[tuple[str, int | str]] = [("outcome", self.outcome)]
         if status is not None:
@@ -394,6 +400,8 @@ class Manifest:
             numbers.append(("signal", signal))
         elif status is not None and status < 0:  # written before there was `ended_by`
             numbers.append(("signal", -status))
+        if self.form != "script":
+            numbers.append(("form", self.form))
         return tuple(numbers)
 
     def of_script(self) -> Manifest:

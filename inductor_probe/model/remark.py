@@ -80,6 +80,7 @@ RunCode: TypeAlias = Literal[
     "graphs-in-cache", "empty-graphs", "no-dump", "ended-before-compile", "other-backend", "ran-eagerly",
     "nothing-compiled", "none-followed-compiled", "compiled-before", "no-frame", "simulated-gpu",
     "added-code", "compile-failed", "members-left-out", "input-left-out", "still-made",
+    "setting-overridden",
 ]  # fmt: skip
 """Made by `analysis/run_remarks.py`, `analysis/check.py`, `discovery/run_facts.py` and `failed_compile`."""
 

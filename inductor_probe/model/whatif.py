@@ -159,6 +159,7 @@ class GraphWhatIf:
         ran: for A and B, the file with the code that was timed, and its sha256.
         asked: the decisions that changed and that the candidate names, by a setting that governs them or by
             a flip; those of `diff` that are not among them changed as a consequence.
+        overridden: settings that B was to have and that had another value as it was compiled, with that.
     """
 
     diff: GraphDiff
@@ -169,6 +170,7 @@ class GraphWhatIf:
     file: Path | None = None
     ran: tuple[tuple[Path, str], ...] = ()
     asked: tuple[DecisionChange, ...] = ()
+    overridden: tuple[tuple[str, str], ...] = ()
 
     @property
     def correct(self) -> bool:

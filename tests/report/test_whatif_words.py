@@ -114,6 +114,16 @@ def test_a_flip_that_turned_nothing_is_not_quoted_as_if_it_had(candidate: Candid
     assert quotable(GraphWhatIf(GraphDiff(side, side), not_timed="same-code"), candidate) == says
 
 
+def test_a_setting_that_the_script_sets_back_is_said_not_to_be_in_force() -> None:
+    """`--set inductor.x=True` was "the same code", of a script that sets it to False."""
+    side = DiffSide("g", Path("g"), None, None, (), ())
+    graph = GraphWhatIf(GraphDiff(side, side), not_timed="same-code", overridden=(("inductor.x", "False"),))
+    assert quotable(graph, Candidate(settings=(("inductor.x", "True"),))) == (
+        "inductor.x=True: not in force, since the script or an option of torch.compile set it to False: "
+        "the same code"
+    )
+
+
 def test_a_graph_that_no_flip_is_about_is_not_said_to_have_been_missed() -> None:
     side = DiffSide("model__1.1", Path("g"), None, None, (), ())
     graph = GraphWhatIf(GraphDiff(side, side), not_timed="same-code")

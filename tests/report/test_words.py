@@ -285,6 +285,12 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         {"reason": "call to print", "times": 2, "where": "x.py:5"},
         "graph break at x.py:5: call to print (2 times)",
     ),
+    (
+        "setting-overridden",
+        {"setting": "inductor.x", "value": "True", "present": "False", "graphs": ("a", "b", "c")},
+        "inductor.x=True was not in force for a, b and 1 more: the script, or an option of torch.compile, "
+        "set it to False",
+    ),
     ("not-recorded", {"text": "not available on torch 2.13.0: x"}, "not available on torch 2.13.0: x"),
     (
         "hook-failed",

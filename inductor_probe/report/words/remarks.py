@@ -161,6 +161,10 @@ _RUN_WORDS: Mapping[str, _Words] = {
     "cut-short": "{process} {ended}: later compiles, if any, are missing",
     "still-made": "process {pid}, which makes it, is still there: later compiles, if any, are missing yet",
     "recompile-limit": "recompile limit hit by {function}[ ({where})]: from then on it ran eagerly",
+    "setting-overridden": (
+        "{setting}={value} was not in force for {graphs:2}: the script, or an option of "
+        "torch.compile, set it to {present}"
+    ),
     "graph-break": "graph break[ at {where}]: {reason}[ ({repeated} times)]",
     "hook-failed": "not available on torch {torch}: {module}: {error}",
     "log-missing": "not available on torch {torch}: the log {artifact}",
@@ -183,7 +187,7 @@ _RUN_WORDS: Mapping[str, _Words] = {
     ),
     "end-incomplete": "the end could not be recorded in full: {error}",
     "not-recorded": "{text}",
-    "script-ended": "the script {ended}",
+    "script-ended": "{process} {ended}",
     "graphs-in-cache": (
         "torch loaded its graphs from inductor's cache; the other verbs read them there: {path}"
     ),
@@ -192,7 +196,7 @@ _RUN_WORDS: Mapping[str, _Words] = {
         "no graph was dumped, and there is no probe.json that records why; consistent with a warm cache: "
         "`probe dump` gives each run an empty one"
     ),
-    "ended-before-compile": "the script {ended} before inductor compiled anything",
+    "ended-before-compile": "{process} {ended} before inductor compiled anything",
     "other-backend": (
         "dynamo compiled {frames:# graph}, none with inductor; consistent with another backend in the script"
     ),
@@ -407,7 +411,7 @@ def _values(remark: Remark) -> dict[str, Any]:
         values["cause"] = f": {listed(tuple(causes), MOST_SUBJECTS)}"
     elif "outcome" in values:
         values["ended"] = ended(values)
-        values["process"] = values.get("process") or "the script"
+        values["process"] = values.get("process") or _FORMS.get(values.get("form"), "the script")
     elif remark.code == "argument-count":
         values["grid"] = values.get("grid") or None
     elif remark.code == "unaligned-pointers":
@@ -495,6 +499,16 @@ def _machine_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
+_IN_PROCESS = ("function", "recording")
+_FORMS: Mapping[object, str] = {
+    "module": "the module",
+    "command": "the command",
+    "function": "the function",
+    "recording": "the recorded block",
+}
+"""What was dumped, where it was no script: `ScriptForm`."""
+
+
 def ended(numbers: Mapping[str, Number]) -> str:
     """`was interrupted by SIGTERM`, `was killed by signal 9`, `exited with status 1`; or that it is unknown.
 
@@ -502,6 +516,8 @@ def ended(numbers: Mapping[str, Number]) -> str:
     """
     signal, status = numbers.get("signal"), numbers.get("exit_status")
     by = f"signal {signal}" if isinstance(signal, int) else signal
+    if numbers.get("form") in _IN_PROCESS and numbers["outcome"] == "failed":
+        return "ended with an exception"  # it was no process of its own, which has a status
     if numbers["outcome"] == "interrupted":
         unknown = "ended, and how was not recorded: by a signal, or os._exit"
         return f"was interrupted by {by}" if by else unknown if status is None else "was interrupted"

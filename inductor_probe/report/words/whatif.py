@@ -102,6 +102,10 @@ def quotable(graph: GraphWhatIf, candidate: Candidate | None) -> str:
     if candidate and not candidate.in_graph(name).words and graph.not_timed == "same-code":
         return f"{_SAME_CODE}, and no decision of it was to be turned"
     subject = _subject(graph.turned, candidate, name)
+    if graph.overridden:
+        pairs = graph.overridden
+        present = ", ".join(f"{setting if len(pairs) > 1 else 'it'} to {value}" for setting, value in pairs)
+        subject += f": not in force, since the script or an option of torch.compile set {present}"
     if graph.result is None:
         if graph.not_timed != "same-code":
             return f"{subject}: not timed: {_why_not(graph)}"
