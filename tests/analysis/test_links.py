@@ -182,6 +182,12 @@ def test_what_changes_a_buffer_in_the_kernel_that_made_it_is_linked_to_that_kern
     }
 
 
+def test_what_is_returned_is_of_the_node_that_changed_it_last(read: Read) -> None:
+    """The flow of data alone said that the copy of the table, op0, computes the last update of it."""
+    linked = links(replace(read("torch-2.13.0-cpu/scatter_into_clone"), provenance=None, record=None))
+    assert [name for name, link in linked.nodes.items() if "index_put_1" in link.fx] == ["op6"]
+
+
 def test_nodes_that_change_their_inputs_are_told_apart_by_what_they_change(read: Read) -> None:
     linked = links(read("torch-2.2.2-cpu/inplace_mutation"))
     changes = {link.buffers[0]: link for link in linked.nodes.values()}

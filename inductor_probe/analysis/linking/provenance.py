@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from inductor_probe.analysis.graph import buffer_in, index_of
@@ -77,12 +77,14 @@ class KernelNodes:
     """What torch's provenance says of a step, or else the comment above its kernel.
 
     Attributes:
-        members: the scheduler nodes that each step runs, items of results left out.
+        leaves: the scheduler nodes, in order.
+        members: those that each step runs, items of results left out.
     """
 
     def __init__(
-        self, graph: CompiledGraph, leaves: Iterable[SchedulerNode], runs: Mapping[str, NodeStep]
+        self, graph: CompiledGraph, leaves: Sequence[SchedulerNode], runs: Mapping[str, NodeStep]
     ) -> None:
+        self.leaves = leaves
         code = graph.code
         self._provenance = graph.provenance
         self._fx = index_of(graph).fx
@@ -131,13 +133,19 @@ def proved_values(
     kernels: KernelNodes,
     origins: Mapping[str, BufferOrigin],
 ) -> dict[str, tuple[str, Proof]]:
-    """Return the FX node of each buffer that is recorded or read, and what says so; stronger proofs win."""
+    """Return the FX node of each buffer that is recorded or read, and what says so; stronger proofs win.
+
+    What is returned is what the memory holds in the end: of the node that changed it last, not of the first.
+    """
+    last = {
+        old: buffer.name for leaf in kernels.leaves for buffer in leaf.outputs for old in buffer.mutations
+    }
 
     def fits(buffer: str, node: str) -> bool:
         known = node in fx.nodes
         return known and (buffer not in shapes or shapes[buffer].may_hold(fx.shape[node]))
 
-    returned = _returned(code, fx) if code else ()
+    returned = [(last.get(buffer, buffer), node) for buffer, node in (_returned(code, fx) if code else ())]
     proved = {buffer: (node, _RETURNED) for buffer, node in returned if fits(buffer, node)}
     for step, members in kernels.members.items():
         written = kernels.written(step)
