@@ -124,8 +124,8 @@ class Overheads:
     Attributes:
         wall: on CUDA, seconds from call to call; None on a CPU, where it is the host's time.
         bound: on CUDA, which side is slower: that is what the wall time is.
-        rounds: how many were timed. repeated, disturbed: blocks taken once more since something else ran
-            meanwhile, and those where that did not help.
+        rounds: how many were timed. repeated, disturbed: laps taken once more since they had lost a core, and
+            blocks of which none kept it.
         processes: how many they were timed in.
         scale: what the times of kernels alone were multiplied with, so that they do not exceed the call.
     """
@@ -290,6 +290,7 @@ class Comparison:
         ratio: of times, candidate over baseline; `low` to `high` is its interval.
         verdict: see `bench.verdict`. process_ratios: the ratio in each process.
         quads: how many the ratio rests on. excluded: how many were disturbed, and left out.
+        busy: other programs had the cores for more than a fifth of the time, or in every lap.
         reason: why there is no other verdict; None where there is one.
         remarks: what makes the samples less than plain: drift, bimodality, processes that differ.
     """
@@ -303,6 +304,7 @@ class Comparison:
     process_ratios: tuple[float, ...]
     quads: int
     excluded: int
+    busy: bool = False
     reason: Remark | None = None
     remarks: tuple[Remark, ...] = ()
 
