@@ -81,7 +81,7 @@ def result_of(samples: Samples) -> BenchResult:
         processes=len(processes),
         margin=margin,
         variants=tuple(variants.values()),
-        comparisons=_with_few_samples([_believed(each, times, margin) for each in comparisons], times),
+        comparisons=_with_few_samples([_believed(pair, times, margin) for pair in comparisons], times),
         times=(*times, *once),
         warnings=(*warnings.values(), *not_believed),
         ablations=ablations,
@@ -105,7 +105,7 @@ def _measured(samples: Samples) -> float | None:
 def _believed(comparison: Comparison, times: Sequence[Measurement], margin: float) -> Comparison:
     """Return a comparison, undecided where its times contradict its ratio.
 
-    A ratio of a busy machine that makes one side shorter than the shortest block that was seen of it is wrong.
+    On a busy machine, a ratio that makes a side shorter than the shortest block that was seen of it is wrong.
     """
     seconds = {time.name: time.seconds for time in times}
     ratio = seconds[comparison.candidate] / seconds[comparison.baseline]

@@ -19,8 +19,8 @@ def times_of(
     What was timed in the rounds of kernels and call has that time. Of what was only compared, the ratio is
     known better than the time, since both sides are timed in turns: so its time is the other side's times the
     ratio. `Compiled call` of 30 us that takes 1.5 times as long as `Eager` makes 20 us for that. Where
-    neither side has a time, the baseline's is the median over all quads of its fastest block. On a busy machine
-    none is below the shortest block that was seen of it: rounds may have been hit otherwise than quads.
+    neither side has a time, the baseline's is the median over all quads of its fastest block. On a busy
+    machine none is below the shortest block that was seen of it: rounds are hit otherwise than quads.
 
     Args:
         series: of all comparisons and processes.

@@ -20,10 +20,9 @@ Where too few quads are calm, as laps are longer than a slice of the scheduler, 
   drawn at random, and the sides take turns lap by lap, so that of equal programs each is hit as often. So the
   interval says which side is faster, and is then stretched to the margin: by how much is not known.
 
-    3.0 and 1.2 ms, beside four busy loops on a core, whose slices are 4 ms
-    by the clock, medians      19.1 and 1.2 ms: 0.06
-    laps that kept their core   3.0 and 1.2 ms: 0.40
-    10 ms and 30 us: no lap of 10 ms is kept. In CPU time 0.0030, and an interval of 0.0027 to 0.0033
+    10 ms and 30 us, beside four busy loops on a core, whose slices are 4 ms
+    by the clock, mean of ten means of ten   54 ms and 33 us: 0.0006
+    in CPU time, and laps that kept the core 10 ms and 30 us: 0.0030, and an interval of 0.0027 to 0.0033
 
 What hits one kind of kernel more than another (a neighbour that takes memory bandwidth; a variant with more
 threads than free cores) hits some of its blocks and spares others: the fastest tenth of the blocks then has
