@@ -95,5 +95,6 @@ def disturbance(blocks: list[Lap]) -> Remark | None:
     lost = sum(block.lost for block in blocks)
     if not lost:
         return None
-    on_cpu = all(block.on_cpu for block in blocks if block.lost)
-    return remark("cpu-time" if on_cpu else "core-lost", times=lost)
+    if all(block.on_cpu for block in blocks if block.lost):
+        return remark("cpu-time", times=lost)
+    return remark("core-lost", times=lost)
