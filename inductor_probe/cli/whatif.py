@@ -39,7 +39,8 @@ from inductor_probe.cli.screen import (
 )
 from inductor_probe.cli.scripts import SETTINGS, SIMULATED, VARIABLES
 from inductor_probe.errors import ExitCode, ProbeError, StoppedError
-from inductor_probe.model.bench import INPUTS, BenchSettings, Comparison
+from inductor_probe.model.bench import INPUTS, BenchSettings
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.flip import Flip, at_once
 from inductor_probe.model.whatif import Candidate
 from inductor_probe.report.pages.whatif import whatif_sentence

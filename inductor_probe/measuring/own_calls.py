@@ -26,8 +26,8 @@ from inductor_probe.capture.own_child import OwnOptions
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
 from inductor_probe.machine.python_child import WRITE_FILES
 from inductor_probe.measuring.interleaved import time_remotes
-from inductor_probe.model.bench import Comparison
 from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.flip import Flip
 from inductor_probe.model.own_call import NoOwnCall, NoOwnCallCode, OwnCall, OwnRemark
 from inductor_probe.model.timing import Series

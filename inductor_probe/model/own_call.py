@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from inductor_probe.model.bench import Comparison
+from inductor_probe.model.comparison import Comparison
 
 OwnRemarkCode: TypeAlias = Literal[
     "differs", "draws", "varies", "other-form", "parameters-not-kept", "compiled-while-timed",

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from inductor_probe.model.bench import CALL, OTHER_CALL, BenchResult, Comparison
+from inductor_probe.model.bench import CALL, OTHER_CALL, BenchResult
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.decision import DecisionKind, Outcome
 from inductor_probe.model.diff import DecisionChange, FactChange, GraphDiff
 from inductor_probe.model.flip import Flip, FlipResult, instead

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from inductor_probe.model.bench import Ablation, BenchResult, BenchSettings, Comparison, Measurement, Verdict
+from inductor_probe.model.bench import Ablation, BenchResult, BenchSettings, Measurement
 from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.comparison import Comparison, Verdict
 from inductor_probe.model.remark import Subject, measured, reported
 from inductor_probe.model.timing import FlopCount, Variant
 from inductor_probe.report.pages.bench import bench_page
