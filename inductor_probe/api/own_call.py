@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.own_call import NoOwnCall, OwnCall
+from inductor_probe.model.own_call import NoOwnCall, OwnCall, OwnPair
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
@@ -47,6 +47,40 @@ def own_calls(
         return (), NoOwnCall("ahead-of-time")
     return time_own_calls(
         program,
+        wanted,
+        budget=budget,
+        margin=margin,
+        processes=processes,
+        progress=progress or (lambda text: None),
+    )
+
+
+def own_pair(
+    a: Sequence[GraphOnDisk],
+    b: Sequence[GraphOnDisk],
+    *,
+    budget: float,
+    margin: float,
+    threads: int | None = None,
+    processes: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> OwnPair | NoOwnCall:
+    """Time the callable that compiled the first of some graphs of a run against that of another run.
+
+    For arguments see `own_calls`.
+    """
+    from inductor_probe.measuring.own_calls import compare_programs
+
+    programs = [program_of(graphs[0].run, threads=threads) for graphs in (a, b)]
+    first, second = programs
+    if isinstance(first, NoOwnCall) or isinstance(second, NoOwnCall):
+        return first if isinstance(first, NoOwnCall) else programs[1]  # type: ignore[return-value]
+    wanted = wanted_of(a), wanted_of(b)
+    if not all(wanted):
+        return NoOwnCall("ahead-of-time")
+    return compare_programs(
+        first,
+        second,
         wanted,
         budget=budget,
         margin=margin,

@@ -31,6 +31,8 @@ from inductor_probe.capture.torch_places import wrap
 if TYPE_CHECKING:
     from inductor_probe.harness.own_calls import OwnCall
 
+SPINNING_S = 0.003
+"""How long threads of OpenMP of the other process may go on spinning after its lap: libgomp's some 1 ms."""
 Values = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -281,6 +283,8 @@ class OwnCalls:
             if command.get("end"):
                 break
             side, number = sides[command["lap"]], command["number"]
+            if own.device == "cpu" and sys.modules["torch"].get_num_threads() > 1:
+                time.sleep(SPINNING_S)
             run_once(side, number)
             before = involuntary_switches()
             seconds = side.lap(number)

@@ -23,13 +23,20 @@ from inductor_probe.bench.times import times_of
 from inductor_probe.bench.verdict import conclude, wants_more
 from inductor_probe.capture.own_calls import OwnRequest
 from inductor_probe.capture.own_child import OwnOptions
-from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
+from inductor_probe.harness.budget import PROCESSES, share_of
 from inductor_probe.machine.python_child import WRITE_FILES
 from inductor_probe.measuring.interleaved import time_remotes
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.flip import Flip
-from inductor_probe.model.own_call import NoOwnCall, NoOwnCallCode, OwnCall, OwnRemark
+from inductor_probe.model.own_call import (
+    NoOwnCall,
+    NoOwnCallCode,
+    OwnCall,
+    OwnCallOfSide,
+    OwnPair,
+    OwnRemark,
+)
 from inductor_probe.model.timing import Series
 
 Event = dict[str, Any]
@@ -42,6 +49,10 @@ _GRACE_S, _ON_TOP = 60.0, 4
 _REACHING_S, _REACHING = 60.0, 6
 """Seconds, or times the budget, that scripts of all processes may run up to the call in all."""
 _LINES = 3
+MOST_PROCESSES = 5
+"""Each runs the script up to the call: seconds that buy little."""
+COMPILED = "compiled"
+"""As harness/own_calls.py calls that side."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +208,7 @@ def time_own_calls(
     """
     runs: list[list[Event]] = []
     problem: NoOwnCall | None = None
-    most, fewest, callables = processes or MORE_PROCESSES, processes or PROCESSES, max(len(wanted), 1)
+    most, fewest, callables = processes or MOST_PROCESSES, processes or PROCESSES, max(len(wanted), 1)
     begin, reaching = time.monotonic(), 0.0
     with _caches_of(program) as caches:
         while len(runs) < most:
@@ -318,45 +329,63 @@ def compare_programs(
     margin: float,
     processes: int | None = None,
     progress: Progress = lambda text: None,
-) -> tuple[Comparison | None, tuple[Event, Event] | None, NoOwnCall | None]:
+) -> OwnPair | NoOwnCall:
     """Time the compiled callable of A against that of B, each in a process of its script, lap by lap.
 
+    Args: see `time_own_calls`; `wanted` has the graphs of A and those of B: the first callable of theirs is
+        timed on each side.
+
     Returns:
-        the comparison, what is known of the calls of both, and why there is none, if so.
+        the comparison, or why there is none.
     """
     series: list[Series] = []
-    facts: tuple[Event, Event] | None = None
-    most, fewest = processes or MORE_PROCESSES, processes or PROCESSES
+    seen: tuple[Sequence[Event], ...] = ()
+    most, fewest = processes or MOST_PROCESSES, processes or PROCESSES
     with _caches_of(a) as caches_a, _caches_of(b) as caches_b:
         while len(series) < most:
             number = len(series)
             share = share_of(budget, number, processes)
-            requests = [
-                OwnRequest(wanted=tuple(ids), seconds=share, laps=True, seed=number, candidate_first=True)
-                for ids in wanted
-            ]
+            first, second = (
+                OwnRequest(wanted=tuple(ids), seconds=share, laps=True, limit_s=program.limit_s)
+                for ids, program in zip(wanted, (a, b), strict=True)
+            )
+            progress(f"running the script of A and that of B up to the call ({number + 1})")
             try:
-                progress(f"running the script of A and that of B up to the call ({number + 1})")
-                with (
-                    OwnProcess(a, requests[0], caches_a) as first,
-                    OwnProcess(b, requests[1], caches_b) as second,
-                ):
-                    for process in (first, second) if number % 2 == 0 else (second, first):
+                with OwnProcess(a, first, caches_a) as one, OwnProcess(b, second, caches_b) as other:
+                    for process in (one, other) if number % 2 == 0 else (other, one):
                         while (event := process.next_event())["event"] != "ready":
                             if event["event"] in ("over", "not-timed"):
-                                return None, None, _why_none(process.seen)
+                                return _why_none(process.seen)
+                    seen = seen or (tuple(one.seen), tuple(other.seen))
                     progress(f"timing both calls in turns ({number + 1})")
                     rng, begin = random.Random(number), time.monotonic()  # noqa: S311 - no secret
-                    quads = time_remotes([first, second], "compiled", share, margin / 4, rng)
+                    quads = time_remotes([one, other], COMPILED, share, margin / 4, rng)
                     series.append(Series("A", "B", tuple(quads), time.monotonic() - begin))
-                    known = [
-                        {key: value for event in process.seen[:-1] for key, value in event.items()}
-                        for process in (first, second)
-                    ]
-                    facts = facts or (known[0], known[1])
             except OwnChildError as error:
-                return None, None, NoOwnCall(error.code, error.message)
+                return NoOwnCall(error.code, error.message)
             comparison = conclude(series, margin)
             if number + 1 >= fewest and not _is_open(comparison, margin):
                 break
-    return comparison, facts, None
+    times = {one.name: one.seconds for one in times_of(series, [comparison], {})}
+    sides = [
+        _side(events, program, times[name])
+        for events, program, name in zip(seen, (a, b), ("A", "B"), strict=True)
+    ]
+    return OwnPair(sides[0], sides[1], comparison, sum(one.spent for one in series))
+
+
+def _side(events: Sequence[Event], program: OwnProgram, seconds: float) -> OwnCallOfSide:
+    parts = {event["event"]: event for event in events}
+    reached, facts = parts["reached"], parts["call"]
+    return OwnCallOfSide(
+        name=reached["name"],
+        where=reached["where"],
+        script=str(program.script),
+        call=reached["call"],
+        after=reached["calls"],
+        inputs=facts["inputs"],
+        threads=facts["threads"],
+        backward=facts["backward"],
+        seconds=seconds,
+        remarks=tuple(OwnRemark(code, tuple(values.items())) for code, values in facts["remarks"]),
+    )

@@ -42,6 +42,40 @@ class NoOwnCall:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnCallOfSide:
+    """The call that was timed of one of two programs; for its attributes see `OwnCall`.
+
+    `remarks` are of its own check against eager.
+    """
+
+    name: str
+    where: str | None
+    script: str
+    call: int
+    after: int | None
+    inputs: str
+    threads: int
+    backward: bool
+    seconds: float
+    remarks: tuple[OwnRemark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPair:
+    """A compiled callable of one program against that of another, lap by lap, each in its own process.
+
+    Attributes:
+        comparison: the baseline is that of A.
+        measured: seconds of timing, in all pairs of processes.
+    """
+
+    a: OwnCallOfSide
+    b: OwnCallOfSide
+    comparison: Comparison
+    measured: float
+
+
+@dataclass(frozen=True, slots=True)
 class OwnCall:
     """A call of a compiled callable of the script, and of the same before `torch.compile`.
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inductor_probe.model.own_call import NoOwnCall, NoOwnCallCode, OwnCall, OwnRemark, OwnRemarkCode
+from inductor_probe.model.own_call import (
+    NoOwnCall,
+    NoOwnCallCode,
+    OwnCall,
+    OwnPair,
+    OwnRemark,
+    OwnRemarkCode,
+)
 from inductor_probe.report.units import counted, duration
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined
@@ -97,7 +104,38 @@ _WHY: Mapping[NoOwnCallCode, str] = {
 }
 
 
-def why_no_own_call(why: NoOwnCall) -> str:
-    """Return why nothing is said of eager."""
+def pair_sentence(own: OwnPair) -> str:
+    """Return what the call of B takes against that of A, without a full stop."""
+    compared = own.comparison
+    ratio, low, high = compared.ratio, compared.low, compared.high
+    name = f"{'forward and backward of ' if own.b.backward else ''}{own.b.name}"
+    match compared.verdict:
+        case "FASTER":
+            text = f"{name} of B is {1 / ratio:.2f}x as fast as that of A ({1 / high:.2f} to {1 / low:.2f}x)"
+        case "SLOWER":
+            text = f"{name} of B takes {ratio:.2f}x as long as that of A ({low:.2f} to {high:.2f}x)"
+        case "SAME":
+            text = f"{name} of B takes the same time as that of A"
+        case _:
+            reason = f" ({sentence(compared.reason)})" if compared.reason else ""
+            text = f"no verdict for {name} of B against that of A{reason}"
+    threads = f"with {counted(own.a.threads, 'thread')}"
+    if own.a.threads != own.b.threads:
+        threads += f" in A and {own.b.threads} in B"
+    return f"{text}, {threads}: A {duration(own.a.seconds)} a call, B {duration(own.b.seconds)}"
+
+
+def how_pair_timed(own: OwnPair) -> str:
+    """Return which calls were timed, and where."""
+    calls = []
+    for side, call in (("A", own.a), ("B", own.b)):
+        number = _PLACES.get(call.call, f"{call.call}th")
+        calls.append(f"{side} the {number} call in {call.script.rpartition('/')[2]} ({call.inputs})")
+    processes = counted(len(own.comparison.process_ratios), "pair")
+    return f"the compiled calls of both programs in turns, in {processes} of processes: {joined(calls)}"
+
+
+def why_no_own_call(why: NoOwnCall, what: str = "") -> str:
+    """Return why nothing is said of eager, or of `what`."""
     text = _WHY[why.code].format(message=why.message.replace("\n", "; "))
-    return f"not compared with eager: {text}"
+    return f"{what} were not timed: {text}" if what else f"not compared with eager: {text}"
