@@ -157,8 +157,8 @@ def _passed_bytes(index: GraphIndex, arguments: Iterable[Passed]) -> dict[str, D
 def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
     """Return the bytes that unfused nodes read and write together, what they only pass on left out.
 
-    Each buffer counts once a direction, with the elements that are reached; of a library call what
-    `call_traffic` says. None where a size is not known.
+    Each buffer counts once a direction, with the elements that are reached, and what the nodes themselves
+    made is not read from outside; of a library call what `call_traffic` says. None where a size is not known.
     """
     index, members = index_of(graph), set(nodes)
     called: dict[str, dict[Span, KernelLaunch]] = {}
@@ -175,9 +175,9 @@ def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
         for target, made in called.items()
         for size in call_traffic(graph, target, tuple(made.values()))
     ]
-    for side in ("reads", "writes"):
-        reached = _reached_of(graph, leaves, side).items()
-        sizes += [size for name, size in reached if not _stays_inside(graph, name, members)]
+    reads, writes = (_reached_of(graph, leaves, side).items() for side in ("reads", "writes"))
+    sizes += [size for name, size in reads if index.nodes.producer.get(name) not in members]
+    sizes += [size for name, size in writes if not _stays_inside(graph, name, members)]
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) and (leaves or called) else None
 
@@ -270,9 +270,14 @@ def buffer_traffic(graph: CompiledGraph, buffer: str) -> int | None:
 
 
 def _stays_inside(graph: CompiledGraph, buffer: str, nodes: set[str]) -> bool:
-    """Whether only these nodes write and read a buffer: then fused code keeps it in registers."""
+    """Whether only these nodes write and read a buffer: then fused code keeps it in registers.
+
+    A name that memory has since it was mutated is no buffer of its own: the memory is written.
+    """
     index = index_of(graph)
     if buffer in index.returned or index.nodes.producer.get(buffer) not in nodes:
+        return False
+    if (known := index.nodes.buffers.get(buffer)) is not None and known.mutations:
         return False
     return set(index.nodes.readers.get(buffer, ())) <= nodes and bool(index.nodes.readers.get(buffer))
 
