@@ -154,7 +154,7 @@ class RooflineRow:
     """A kernel against the roofline.
 
     Attributes:
-        seconds: a call of the graph, over all of its launches: alone, before the overhead table scales it.
+        seconds: a call of the graph, over all of its launches, as the overhead table has it.
         rate: bytes a second; `place` and `share`: the copy that it is compared to, and the part of that rate.
         flop_rate, flop_share: the same for floating-point operations a second.
         remarks: why a share is not to be believed.
