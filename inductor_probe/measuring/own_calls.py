@@ -161,7 +161,7 @@ class OwnProcess:
         return event
 
     def lap(self, column: str, number: int) -> tuple[int, float]:
-        """Run a lap of a side; return seconds a call, and how often the process lost its core."""
+        """Run a lap of a side; return how often its process lost its core, and seconds a call."""
         self.ask({"lap": column, "number": number})
         event = self.next_event()
         return int(event["lost"]), float(event["seconds"])
