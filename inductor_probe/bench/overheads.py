@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ _EXCEEDS = 0.05
 """Kernels that take so much of the call's time longer than the call itself need an explanation."""
 _SURE = 3.6
 """The median of n normal numbers has a standard error of 1.86 MAD / sqrt(n); 1.96 of those are 95 %."""
-_Series: TypeAlias = Callable[[OverheadSamples], np.ndarray]
+_Process = TypeVar("_Process", bound=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Time:
     samples: int
 
 
-class Rounds:
+class Rounds(Generic[_Process]):
     """The samples that all absolute times of one report rest on, and the one estimator of them.
 
     A round times every part of a call once: kernels, `call`, guards. What else runs on the machine makes
@@ -50,9 +50,7 @@ class Rounds:
             in the place of the sum of their parts.
     """
 
-    def __init__(
-        self, processes: Sequence[OverheadSamples], ranked: Sequence[np.ndarray] | None = None
-    ) -> None:
+    def __init__(self, processes: Sequence[_Process], ranked: Sequence[np.ndarray] | None = None) -> None:
         self.processes = processes
         series = [[each] for each in ranked] if ranked is not None else [*map(_all_series, processes)]
         self._fast = [_faster_half(each) for each in series]
@@ -63,7 +61,7 @@ class Rounds:
         order, out = sorted(range(len(processes)), key=sums.__getitem__), len(processes) // 3
         self._counted = order[out : len(order) - out]
 
-    def time(self, series: _Series) -> _Time:
+    def time(self, series: Callable[[_Process], np.ndarray]) -> _Time:
         """Return the time of a part, or of a difference of parts; `series` has one number a round."""
         rounds = [series(self.processes[index])[self._fast[index]] for index in range(len(self.processes))]
         medians = np.array([float(np.median(numbers)) for numbers in rounds])
@@ -223,7 +221,7 @@ def within(times: Sequence[tuple[float, float]], whole: float) -> tuple[list[tup
     return parts, max(whole - sum(seconds for seconds, _ in parts), 0.0)
 
 
-def _sum(rounds: Rounds, indexes: Sequence[int], field: str) -> _Time:
+def _sum(rounds: Rounds[OverheadSamples], indexes: Sequence[int], field: str) -> _Time:
     """Return the time of several parts: the sum of theirs, which no other row can contradict."""
 
     def total(process: OverheadSamples) -> np.ndarray:
@@ -235,7 +233,9 @@ def _sum(rounds: Rounds, indexes: Sequence[int], field: str) -> _Time:
     return replace(rounds.time(total), seconds=sum(one(index).seconds for index in indexes))
 
 
-def _rest(rounds: Rounds, indexes: Sequence[int], field: str, parts: _Time, call: _Time) -> _Time:
+def _rest(
+    rounds: Rounds[OverheadSamples], indexes: Sequence[int], field: str, parts: _Time, call: _Time
+) -> _Time:
     """Return what is left of a call: the difference of the times that are shown.
 
     It is uncertain by the scatter of the differences within rounds, and by what those say otherwise.

@@ -6,7 +6,7 @@ import ctypes
 import operator
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -395,13 +395,18 @@ def parts_of(steps: list[Step], rng: random.Random, kernels: dict[str, Callable[
         part = Part(step.kind, step.name, make_side(subject, two_slots(values, rng)))
         if kernels and step.kind == "kernel":
             exact, launch = signature(step.launch), step.launch
-            nearest = min(kernels, key=lambda letters: (letters != exact, abs(len(letters) - len(exact))))
-            if nearest != exact:  # not that call; the difference is some ten nanoseconds an argument
-                launch = Launch(None, tuple(_argument(letter) for letter in nearest), {})
-            empty = Subject("empty", launch.starter(kernels[nearest]), launch.values())
+            near = nearest(exact, kernels)
+            if near != exact:  # not that call; the difference is some ten nanoseconds an argument
+                launch = Launch(None, tuple(_argument(letter) for letter in near), {})
+            empty = Subject("empty", launch.starter(kernels[near]), launch.values())
             part.empty = make_side(empty, two_slots(empty.values, rng))
         parts.append(part)
     return parts
+
+
+def nearest(exact: str, signatures: Iterable[str]) -> str:
+    """Return the signature that is the same, or the one with about as many arguments."""
+    return min(signatures, key=lambda letters: (letters != exact, abs(len(letters) - len(exact))))
 
 
 def signature(launch: Launch) -> str:
