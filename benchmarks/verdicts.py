@@ -34,7 +34,7 @@ from typing import Any
 
 from inductor_probe.bench.verdict import conclude, wants_more
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
-from inductor_probe.model.bench import Comparison
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import Quad, Series
 

@@ -10,11 +10,14 @@ from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts
 from inductor_probe.bench.times import once_timed, times_of
 from inductor_probe.bench.verdict import conclude
 from inductor_probe.machine.roofline import roofline_rows
-from inductor_probe.model.bench import Ablation, BenchResult, Comparison, Measurement
+from inductor_probe.model.bench import Ablation, BenchResult, Measurement
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Samples, Series, Variant
 
 _LONG_S = 0.02
+OPERATORS = "the graph, operator by operator"
+"""As harness/launches.py calls what it compares the call with."""
 _FEW = 18
 """Quads: six in each of three processes, the fewest that are taken of short calls."""
 
@@ -29,7 +32,7 @@ def result_of(samples: Samples) -> BenchResult:
             pairs.setdefault((series.baseline, series.candidate), []).append(series)
     left_out = {name: part for process in processes for name, part in process.ablations}
     order = [
-        "Eager",
+        OPERATORS.partition(" ")[0],
         CALL.partition(" ")[0],
         *first.kernels,
     ]  # samples are in the order in which there was time for them
@@ -93,6 +96,8 @@ def result_of(samples: Samples) -> BenchResult:
         torch=str(first.environment.get("torch") or "") or None,
         command=first.command,
         measured=_measured(samples),
+        own=samples.own,
+        no_own=samples.no_own,
     )
 
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from inductor_probe.model.bench import Comparison, Measurement
+from inductor_probe.model.bench import Measurement
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Process, Series
 
@@ -18,7 +19,7 @@ def times_of(
 
     What was timed in the rounds of kernels and call has that time. Of what was only compared, the ratio is
     known better than the time, since both sides are timed in turns: so its time is the other side's times the
-    ratio. `Compiled call` of 30 us that takes 1.5 times as long as `Eager` makes 20 us for that. Where
+    ratio. `Compiled call` of 30 us that takes 1.5 times as long as another makes 20 us for that. Where
     neither side has a time, the baseline's is the median over all quads of its fastest block.
 
     Args:

@@ -56,7 +56,7 @@ from collections.abc import Mapping, Sequence
 from inductor_probe.bench.intervals import Estimate, estimate, t_quantile
 from inductor_probe.bench.sample_remarks import sample_remarks, widening_remarks
 from inductor_probe.harness.budget import PROCESSES
-from inductor_probe.model.bench import Comparison, Verdict
+from inductor_probe.model.comparison import Comparison, Verdict
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 from inductor_probe.model.timing import Quad, Series, Side
 

@@ -30,6 +30,7 @@ from inductor_probe.harness.configs import time_configs
 from inductor_probe.harness.constants import bind_constants
 from inductor_probe.harness.gpu_clock import device_error
 from inductor_probe.harness.inputs import clone, tensors_of
+from inductor_probe.harness.launches import OPERATORS
 from inductor_probe.harness.overheads import measure_overheads
 from inductor_probe.harness.quads import (
     Quad,
@@ -320,7 +321,7 @@ def rank(pair: Pair, profile: Profile) -> tuple[bool, bool, float]:
 
     What comes late may find no time left. A graph of many kernels has a long call: there eager comes last.
     """
-    eager = pair[0].name.startswith("Eager")
+    eager = pair[0].name == OPERATORS
     alone = pair[1] is None or (eager and len(profile.launches) > MOST_KERNELS)
     return alone, eager, least_seconds(pair, profile)
 
@@ -355,7 +356,7 @@ def time_pairs(  # noqa: PLR0917 - what is known of the pairs
         names, least = tuple(subject.name for subject in pair if subject), least_seconds(pair, profile)
         grace = GRACE_S if least <= BRIEF_S else 0.0
         if comparisons and budget.spent + least > SLACK * budget.seconds + grace:
-            name = names[0] if names[0].startswith("Eager") else names[-1]  # the call has other comparisons
+            name = names[0] if names[0] == OPERATORS else names[-1]  # the call has other comparisons
             untimed.append(name)
             listener.warn(remark("no-budget-left", name, least_s=least, left_s=max(budget.left, 0.0)))
             continue

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from queue import Empty, Queue
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol
 
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.errors import NotFoundError
@@ -37,6 +37,13 @@ FEWEST = 6
 _ORDERS: tuple[Order, Order] = ("ABBA", "BAAB")
 _PATIENCE_S = 600.0
 _WARM_SHARE = 1 / 8
+
+
+class Laps(Protocol):
+    """Another process, which runs laps when it is asked to."""
+
+    def lap(self, column: str, number: int) -> tuple[float, int]:
+        """Run a lap; return seconds a call, and how often the process lost its core."""
 
 
 class Remote:
@@ -161,16 +168,16 @@ def _time(remotes: Sequence[Remote], plan: Plan, number: int, progress: Progress
     for name in names:
         progress(f"timing {name} of both ({number + 1})")
         begin = time.monotonic()
-        quads = _quads(remotes, name, share, plan.settings.margin / 4, rng)
+        quads = time_remotes(remotes, name, share, plan.settings.margin / 4, rng)
         series.append(Series(name, name + SECOND, tuple(quads), time.monotonic() - begin))
     return series
 
 
-def _quads(
-    remotes: Sequence[Remote], column: str, seconds: float, precision: float, rng: random.Random
+def time_remotes(
+    remotes: Sequence[Laps], column: str, seconds: float, precision: float, rng: random.Random
 ) -> list[Quad]:
     """Time quads of one column; the first eighth of the time warms both sides up."""
-    sides: Mapping[str, Remote] = dict(zip("AB", remotes, strict=True))
+    sides: Mapping[str, Laps] = dict(zip("AB", remotes, strict=True))
     begin = time.monotonic()
     for number in range(1000):
         for remote in remotes:

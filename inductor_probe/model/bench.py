@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.kernel_check import KernelCheck
 from inductor_probe.model.output import Output
+from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import FlopCount, KernelWork, Resources, Roofline, Variant
 
@@ -170,7 +172,6 @@ class RooflineRow:
 
 INPUTS = ("random", "zeros", "sequential", "real")
 """Which values the inputs of a bench file may have."""
-Verdict: TypeAlias = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED", "INVALID"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +222,8 @@ class BenchSettings:
         turns: a file that each process locks while it times, and not while it loads or checks: programs that
             share a GPU take turns.
         whole_call: time variants of the whole call alone: no kernel, no eager, no overheads. Check all.
+        own: run the script again, and time what it calls against eager.
+        own_threads: of torch and OpenMP there; None for those that the script has.
     """
 
     kernel: str | None = None
@@ -236,6 +239,8 @@ class BenchSettings:
     imports: tuple[str, ...] = ()
     turns: Path | None = None
     whole_call: bool = False
+    own: bool = True
+    own_threads: int | None = None
 
     @property
     def has_overheads(self) -> bool:
@@ -259,6 +264,7 @@ class BenchSettings:
         if self.cold is not None:
             options.append("--cold" if self.cold else "--warm")
         options += ["--copies"] if self.copies else []
+        options += [] if self.own else ["--no-script"]
         options += [word for name, size in self.sizes for word in ("--size", f"{name}={size}")]
         options += [word for module in self.imports for word in ("--import", module)]
         return ("probe", "bench-kernel", graph, *options)
@@ -280,31 +286,6 @@ class Measurement:
     mad: float
     samples: int
     source: Literal["rounds", "quads", "ratio", "once"]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """How long `candidate` takes relative to `baseline`; `BenchResult.times` has both by their names.
-
-    Attributes:
-        ratio: of times, candidate over baseline; `low` to `high` is its interval.
-        verdict: see `bench.verdict`. process_ratios: the ratio in each process.
-        quads: how many the ratio rests on. excluded: how many were disturbed, and left out.
-        reason: why there is no other verdict; None where there is one.
-        remarks: what makes the samples less than plain: drift, bimodality, processes that differ.
-    """
-
-    baseline: str
-    candidate: str
-    ratio: float
-    low: float
-    high: float
-    verdict: Verdict
-    process_ratios: tuple[float, ...]
-    quads: int
-    excluded: int
-    reason: Remark | None = None
-    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +313,8 @@ class BenchResult:
         resources: of Triton kernels and of copies of them, by name.
         torch: its version; None where samples do not say. command: what measured them.
         measured: seconds that measuring took, in all processes; None where samples do not say.
+        own: the user's callable that compiled the graph, against eager; None where it was not timed.
+        no_own: why it was not; None where samples do not say.
     """
 
     graph: str
@@ -355,6 +338,8 @@ class BenchResult:
     torch: str | None = None
     command: tuple[str, ...] = ()
     measured: float | None = None
+    own: OwnCall | None = None
+    no_own: NoOwnCall | None = None
 
     def time(self, name: str) -> Measurement:
         """Return the time of what is called so in the comparisons."""

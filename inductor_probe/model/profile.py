@@ -9,6 +9,7 @@ from inductor_probe.model.bench import Side
 from inductor_probe.model.code import NestKind
 from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
+from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
 
@@ -247,9 +248,13 @@ class ProfileOutput(Output):
 
     Attributes:
         profiles: of what is named first, A. against: of B. comparisons: of each graph of A with its partner.
+        own: the callables of the script that compiled the graphs of A, against eager. no_own: why one of
+            them is missing; None where none is, or profiles were read from a file.
     """
 
     verb: Literal["profile"] = "profile"
     profiles: tuple[Profile, ...]
     against: tuple[Profile, ...] = ()
     comparisons: tuple[ProfileComparison, ...] = ()
+    own: tuple[OwnCall, ...] = ()
+    no_own: NoOwnCall | None = None

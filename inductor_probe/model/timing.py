@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from inductor_probe.model.codec import Between
+from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.remark import Remark
 
 Element: TypeAlias = "int | str | float | bool | None"
@@ -264,9 +265,12 @@ class Samples:
         margin: a ratio from 1 / (1 + margin) to 1 + margin is the same time.
         roofline: of the machine, measured in the same run; None where it was not.
         works: what each kernel has to do in a call.
+        own: the user's callable against eager. no_own: why it was not timed.
     """
 
     processes: tuple[Process, ...]
     margin: float
     roofline: Roofline | None = None
     works: tuple[KernelWork, ...] = ()
+    own: OwnCall | None = None
+    no_own: NoOwnCall | None = None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inductor_probe.bench.verdict import conclude, wants_more
-from inductor_probe.model.bench import Comparison
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.timing import Series
 from inductor_probe.report.words.remarks import sentence
 from tests.bench.simulated import quad, series, verdict_as_the_session_makes_it

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from inductor_probe.model.bench import ABLATIONS, BenchFile, BenchResult, Comparison, Measurement, VariantDiff
+from inductor_probe.model.bench import ABLATIONS, BenchFile, BenchResult, Measurement, VariantDiff
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import Process
 from inductor_probe.report.document import (
@@ -42,6 +43,7 @@ from inductor_probe.report.words.bench import (
     wrong_groups,
     wrong_sentence,
 )
+from inductor_probe.report.words.own_call import how_timed, own_remark, why_no_own_call
 from inductor_probe.report.words.remarks import sentence
 
 _STATES = {"written": "wrote", "rewritten": "wrote again", "kept": "kept your edits in"}
@@ -160,11 +162,16 @@ def _answer(result: BenchResult, most: int) -> Iterator[Block]:
     if right := right_beside_wrong(result.variants):
         sentences.append((f"{right}.", "bold"))
     sentences += [(f"{text}.", "bold") for text in answers(result)]
+    of_own = len(wrong[:most]) + (len(wrong) > most) + bool(right) if result.own else -1
     for number, text in enumerate(sentences or [(NOTHING, "bold")]):
         yield Line(text) if number else Heading(text)
         error = not_compiled(wrong[number][0]) if number < min(len(wrong), most) else None
         if error and (code := _error_code(str(error.number("message") or ""), error.number("line"))):
             yield Code(code, indent=4)
+        if result.own and number == of_own:
+            yield Line((f"{how_timed(result.own)}.", "dim"))
+    if result.no_own:
+        yield Line((f"{why_no_own_call(result.no_own)}.", "dim"))
 
 
 def _error_code(message: str, line: object) -> str:
@@ -220,7 +227,8 @@ def _warnings(result: BenchResult, *, details: bool) -> list[str]:
     for comparison in result.comparisons:
         for remark in comparison.remarks:
             by_code.setdefault(remark.code, []).append(remark)
-    texts = list(dict.fromkeys(map(sentence, remarks)))
+    texts = [own_remark(remark) for remark in result.own.remarks] if result.own else []
+    texts += dict.fromkeys(map(sentence, remarks))
     for code, same in by_code.items():
         if details:
             texts += dict.fromkeys(map(sentence, same))

@@ -10,6 +10,7 @@ from typing import Any
 
 from inductor_probe.model.bench import CALL, OTHER_CALL, OTHER_CODE, BenchResult, Overheads
 from inductor_probe.model.diff import RunDiff
+from inductor_probe.model.own_call import NoOwnCall, OwnPair
 from inductor_probe.model.timing import Process
 from inductor_probe.model.whatif import RANKS, Candidate, GraphWhatIf, Trial
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Picture, Table
@@ -17,6 +18,7 @@ from inductor_probe.report.pages.bench import bench_page, samples_html
 from inductor_probe.report.pages.diff import environment_lines, sides_table
 from inductor_probe.report.words.bench import result_sentence
 from inductor_probe.report.words.diff import decision_lines, headlines, names_words
+from inductor_probe.report.words.own_call import how_pair_timed, own_remark, pair_sentence, why_no_own_call
 from inductor_probe.report.words.whatif import (
     RANK_WORDS,
     SAME_TEXT,
@@ -43,6 +45,7 @@ def whatif_page(
     not_timed_with: Sequence[str] = (),
     samples_of: Callable[[GraphWhatIf], Sequence[Process]] | None = None,
     details: bool = False,
+    own: OwnPair | NoOwnCall | None = None,
 ) -> Iterator[Block]:
     """Yield what was set otherwise, then each graph: what changed in it, and both sides timed.
 
@@ -78,13 +81,27 @@ def whatif_page(
             yield Picture(partial(_samples_html, graph, samples_of))
         yield from _what_ran(graph)
     yield from _alone(diff)
-    if graphs:
+    if graphs or own:
         yield Line()
     if not_timed_with and graphs:
         yield Line((not_timed_words(not_timed_with), "yellow"))
     for graph in graphs:
         name = f"{graph.diff.a.name}: " if len(graphs) > 1 else ""
         yield Line((f"{name}{quotable(graph, candidate)}", "bold"))
+    yield from _own_pair(own)
+
+
+def _own_pair(own: OwnPair | NoOwnCall | None) -> Iterator[Block]:
+    """Say what the call of B takes against that of A, and what each was found to be against eager."""
+    if isinstance(own, NoOwnCall):
+        yield Line((f"{why_no_own_call(own, 'the calls of both programs')}.", "dim"))
+    if not isinstance(own, OwnPair):
+        return
+    yield Line((f"{pair_sentence(own)}.", "bold"))
+    yield Line((f"{how_pair_timed(own)}.", "dim"))
+    for side, call in (("A", own.a), ("B", own.b)):
+        for remark in call.remarks:
+            yield Line([("warning: ", "yellow"), f"{side}: {own_remark(remark)}"])
 
 
 def _samples_html(graph: GraphWhatIf, samples_of: Callable[[GraphWhatIf], Sequence[Process]]) -> str:
