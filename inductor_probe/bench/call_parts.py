@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from inductor_probe.bench.overheads import Rounds, within
-from inductor_probe.model.bench import OverheadRow, Side
-from inductor_probe.model.call_parts import CallParts, CallSamples
+from inductor_probe.model.call_parts import CallPart, CallParts, Side
+from inductor_probe.model.timing import CallSamples
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +151,7 @@ def _sum(process: CallSamples, *kinds: str, name: str | None = None, host: bool 
     return total
 
 
-def _row(part: _Part, side: Side, time: tuple[float, float], whole: float) -> OverheadRow:
+def _row(part: _Part, side: Side, time: tuple[float, float], whole: float) -> CallPart:
     seconds, uncertainty = time
     share = seconds / whole if whole else 0.0
-    nonzero = seconds > uncertainty
-    return OverheadRow(
-        part.kind, part.name, side, seconds, part.mad, uncertainty, share, nonzero, part.launches
-    )
+    return CallPart(part.kind, part.name, side, seconds, part.mad, uncertainty, share, part.launches)

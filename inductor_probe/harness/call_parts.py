@@ -15,9 +15,9 @@
 Laps of calls as they are take turns with laps in which a clock is read at the begin and end of one of these:
 of what dynamo compiled, of inductor's graphs, of `call`, or of its lines. So each gets the arguments that it
 really gets, and no other clock runs in it; a part is what one takes more than what it calls. A wrapper in C++
-is compiled once more, with readings of the same clock in it. Guards are the difference of two calls that leave
-out what dynamo compiled, with and without `torch.compiler.set_stance(skip_guard_eval_unsafe=True)`: beside a
-long call they would drown in noise.
+is compiled once more, with readings of the same clock in it. Guards are what a call that leaves out what
+dynamo compiled takes more than the same with `torch.compiler.set_stance(skip_guard_eval_unsafe=True)`:
+beside a long call they would drown in noise.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from inductor_probe.harness.quads import gpu_clock
 from inductor_probe.harness.reference import first_line
 from inductor_probe.harness.remarks import Remark, remark
 from inductor_probe.harness.replays import Launch, Recorder
-from inductor_probe.harness.timing import LAP_S, MOST_DRIFTING
+from inductor_probe.harness.timing import LAP_S
 
 COMPILED_BY_DYNAMO = "__compiled_fn_"  # torch/_dynamo/output_graph.py, compile_and_call_fx_graph
 MOST_CALLS = 200  # of a lap
@@ -102,6 +102,7 @@ def measure_call_parts(
     *,
     backward: Callable[[Any], object] | None = None,
     restore: Callable[[], object] | None = None,
+    most: int = MOST_CALLS,
 ) -> dict[str, Any]:
     """Time the parts of `function(*args, **kwargs)` for about `seconds`; three rounds there are at least.
 
@@ -114,16 +115,17 @@ def measure_call_parts(
         seconds: how long to measure.
         rng: draws which side comes first.
         backward: called with what `function` returned, as a part of the call.
-        restore: called behind each lap, outside of the clock, where calls change what they are given.
+        restore: called behind each lap, outside of the clock, where calls change something. most: calls of
+            a lap.
 
     Returns:
-        for JSON what `model.call_parts.CallSamples` describes. A round has each part once; what a GPU does
+        for JSON what `model.timing.CallSamples` describes. A round has each part once; what a GPU does
         has rounds of its own.
 
     Raises:
         NothingCompiledError: the call ran nothing that dynamo compiled.
     """
-    measurement = _Measurement(function, tuple(args), dict(kwargs), backward, restore)
+    measurement = _Measurement(function, tuple(args), dict(kwargs), backward, restore, most)
     return measurement.measure(Budget(seconds), rng)
 
 
@@ -134,6 +136,7 @@ class _Measurement:
     kwargs: dict[str, Any]
     backward: Callable[[Any], object] | None
     restore: Callable[[], object] | None
+    most: int
     marks: Marks = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     times: dict[tuple[str, str], list[float]] = field(default_factory=dict)
@@ -220,9 +223,8 @@ class _Measurement:
     def _calls(self, run: Call) -> int:
         """Return of how many calls a lap is."""
         self._lap(run, 2)
-        most = MOST_CALLS if self.restore is None else MOST_DRIFTING
         seconds = min(self._lap(run, 1) for _ in range(3))
-        most = min(most, *(MOST_NOTES // max(each.notes, 1) for each in self.seen.wrappers.values()), most)
+        most = min([self.most, *(MOST_NOTES // max(each.notes, 1) for each in self.seen.wrappers.values())])
         return max(1, min(round(LAP_S / max(seconds, 1e-9)), most))
 
     # What a call runs.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inductor_probe.model.bench import OverheadRow, Side
-from inductor_probe.model.call_parts import CallParts
+from inductor_probe.model.call_parts import CallPart, CallParts, Side
 from inductor_probe.report.document import Block, Cell, Column, Line, Name, Table
 from inductor_probe.report.pages.overheads import number_columns, overhead_time
 from inductor_probe.report.units import counted, duration
@@ -51,7 +50,7 @@ def call_parts_sentence(parts: CallParts) -> str:
     return f"{text}: {named}." if named else f"{text}."
 
 
-def _name(row: OverheadRow, parts: CallParts) -> str:
+def _name(row: CallPart, parts: CallParts) -> str:
     if row.kind in ("compiled", "call"):
         whose = "" if parts.device == "cpu" else " (GPU)" if row.side == "device" else " (host)"
         return f"The call{whose}"
@@ -67,7 +66,7 @@ def _name(row: OverheadRow, parts: CallParts) -> str:
     return name
 
 
-def _cells(row: OverheadRow, parts: CallParts) -> list[Cell]:
+def _cells(row: CallPart, parts: CallParts) -> list[Cell]:
     style, name = "bold" if row.kind in ("compiled", "call") else "", Name(_name(row, parts))
     if not row.nonzero:
         return [name, (overhead_time(row), "dim"), "", ""]

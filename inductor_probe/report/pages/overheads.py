@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.bench import OverheadRow, Overheads, RooflineRow, Side
+from inductor_probe.model.call_parts import CallPart
 from inductor_probe.model.timing import Roofline
 from inductor_probe.report.document import Block, Cell, Column, Line, Name, Table
 from inductor_probe.report.units import bytes_text, counted, duration, rate_text, three_digits
@@ -62,7 +63,7 @@ def _overhead_cells(row: OverheadRow, overheads: Overheads) -> list[Cell]:
     return [(Name(name), style), (duration(row.seconds), style), duration(row.mad), (share, style)]
 
 
-def overhead_time(row: OverheadRow) -> str:
+def overhead_time(row: OverheadRow | CallPart) -> str:
     """Return `1.284 us` or, where it may be nothing, `not measurable (below 2.100 us)`."""
     if row.nonzero:
         return duration(row.seconds)
