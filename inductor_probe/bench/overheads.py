@@ -99,9 +99,10 @@ def _all_series(process: OverheadSamples) -> list[np.ndarray]:
 def times_of_parts(processes: Sequence[OverheadSamples]) -> Mapping[str, Measurement]:
     """Return the times of what was timed in rounds and in quads, by the name that comparisons have for it.
 
-    A kernel with several launches has a time for each: `k alone #1`, `k alone #2`.
+    A kernel with several launches has a time for each: `k alone #1`, `k alone #2`. They are scaled
+    to the call as those of `overheads_of` are: no kernel stands above the call that runs it.
     """
-    rounds, first = Rounds(processes), processes[0]
+    rounds, first, scale = Rounds(processes), processes[0], overheads_of(processes).scale
     names = [part.name for part in first.parts if part.kind == "kernel"]
     numbers: dict[str, int] = {}
     times = {}
@@ -110,7 +111,7 @@ def times_of_parts(processes: Sequence[OverheadSamples]) -> Mapping[str, Measure
             numbers[part.name] = numbers.get(part.name, 0) + 1
             name = f"{part.name} alone"
             name += f" #{numbers[part.name]}" if names.count(part.name) > 1 else ""
-            time = rounds.part(index)
+            time = _scaled(rounds.part(index), scale)
         elif part.kind == "call":
             name, time = CALL, rounds.time(lambda process: np.array(_required(process, "call").seconds))
         else:

@@ -84,7 +84,7 @@ def result_of(samples: Samples) -> BenchResult:
         processes=len(processes),
         margin=margin,
         variants=tuple(variants.values()),
-        comparisons=_with_few_samples(comparisons, times),
+        comparisons=_with_few_samples([_believed(pair, times, margin) for pair in comparisons], times),
         times=(*times, *once),
         warnings=(*warnings.values(), *not_believed),
         ablations=ablations,
@@ -105,6 +105,21 @@ def _measured(samples: Samples) -> float | None:
     """Return the seconds that count against the budget; None where an earlier version measured."""
     seconds = [process.measured for process in samples.processes if process.measured is not None]
     return sum(seconds) + (samples.roofline.measured if samples.roofline else 0.0) if seconds else None
+
+
+def _believed(comparison: Comparison, times: Sequence[Measurement], margin: float) -> Comparison:
+    """Return a comparison, undecided where its times contradict its ratio.
+
+    On a busy machine, a ratio that makes a side shorter than the shortest block that was seen of it is wrong.
+    """
+    seconds = {time.name: time.seconds for time in times}
+    ratio = seconds[comparison.candidate] / seconds[comparison.baseline]
+    if not comparison.busy or comparison.low / (1 + margin) <= ratio <= comparison.high * (1 + margin):
+        return comparison
+    subject = Subject("variant", comparison.candidate)
+    shift = {"shift": math.exp(abs(math.log(ratio / comparison.ratio))) - 1}
+    reason = measured("readings-differ", "analysis", subject, shift)
+    return replace(comparison, verdict="UNDECIDED", reason=reason)
 
 
 def _with_few_samples(

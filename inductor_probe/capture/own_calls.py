@@ -287,7 +287,8 @@ class OwnCalls:
 
     def _serve(self, own: OwnCall) -> None:
         """Run laps of both sides as they are asked for: see `measuring/interleaved.py`."""
-        from inductor_probe.harness.quads import involuntary_switches, run_once  # noqa: PLC0415
+        from inductor_probe.harness.laps import kept_lap  # noqa: PLC0415
+        from inductor_probe.harness.quads import run_once  # noqa: PLC0415
 
         sides = own.sides(candidate_first=self._request.candidate_first)
         self._tell("ready")
@@ -299,9 +300,8 @@ class OwnCalls:
             if own.device == "cpu" and sys.modules["torch"].get_num_threads() > 1:
                 time.sleep(SPINNING_S)
             run_once(side, number)
-            before = involuntary_switches()
-            seconds = side.lap(number)
-            self._tell("lap", seconds=seconds, switches=involuntary_switches() - before)
+            lap = kept_lap(side, number)
+            self._tell("lap", seconds=lap.seconds, lost=lap.lost)
         own.state.restore()
 
 

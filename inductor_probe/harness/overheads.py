@@ -23,14 +23,13 @@ from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.gpu_clock import GpuClock, host_seconds
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.judge import ALLOCATORS
+from inductor_probe.harness.laps import TRIES, fastest, kept_lap
 from inductor_probe.harness.quads import (
-    BUSY,
     Ring,
     Side,
     Subject,
     cpu_clock,
     gpu_clock,
-    involuntary_switches,
     make_side,
     placed,
     run_once,
@@ -43,7 +42,6 @@ MOST_LAUNCHES = 48
 MOST_BYTES = 2 << 30  # of all that launches are passed; a ring holds a few times that
 MOST_SIGNATURES = 4  # each takes seconds to compile once
 FEWEST_ROUNDS = 3
-TRIES = 4
 DEVICE_CALLS = 16  # of a block on a GPU
 NOT_WORK = ("empty", "new_empty", "_reinterpret_tensor", "_alloc_from_pool")  # operators of the wrapper
 
@@ -65,8 +63,8 @@ class Part:
     `seconds` is wall time on a CPU, and on CUDA the time that the GPU is busy. `host` is the launch cost: on
     a CPU the same call of an `empty` kernel, on CUDA the time to enqueue. `wall` is, on CUDA, of calls one
     after the other until the last has ended. For `guards`, `seconds` is with them and `host` without, and
-    the wrapper in neither. `repeated` blocks were taken again because something else had run on our cores;
-    of `disturbed` ones the last try was no better; `tries` is how many there may be now.
+    the wrapper in neither. `repeated` laps were taken again, as they had lost a core (`laps.kept_lap`); no
+    lap of `disturbed` blocks kept it; `tries` is how many there may be now.
     """
 
     kind: str
@@ -91,19 +89,13 @@ class Part:
             self.host.append(self._block(self.empty, number))
 
     def _block(self, side: Side, number: int) -> float:
-        """Time a block; once more where something else had our core meanwhile, a few times at most."""
-        seconds = 0.0
-        for again in range(self.tries):
-            self.repeated += again > 0
-            run_once(side, number)  # inside the wrapper its data are warm from the step before, too
-            switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
-            seconds = min(side.block(number) for _ in range(2))
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            if cpu >= BUSY * wall and involuntary_switches() == switches:
-                break
-        else:
-            self.disturbed += 1
-        return seconds
+        """Time a block: the fastest of laps that kept their cores, each taken again where it did not."""
+        run_once(side, number)  # inside the wrapper its data are warm from the step before, too
+        laps = [kept_lap(side, number, self.tries) for _ in range(2 * side.laps)]
+        block = fastest(laps)
+        self.repeated += sum(lap.taken - 1 for lap in laps)
+        self.disturbed += block.lost > 0
+        return block.seconds
 
     def on_cuda(self, number: int, clock: GpuClock) -> None:
         """Time it on the device, on the host, and where it is a whole graph, both together."""

@@ -18,8 +18,9 @@ NOT_FLOAT64 = "reference not in float64: "
 OTHERS = "pointers to memory of something else"
 SENTENCES = {  # by the type of the subject, a sentence for each code
     "machine": {
-        "core-shared": "had a core for {core_ms:.1f} of {wall_ms:.1f} ms",
+        "core-shared": "had a core for {core_ms:.1f} of {wall_ms:.1f} ms",  # of older versions
         "core-lost": "lost its core {times} times",
+        "cpu-time": "lost its core {times} times: its times are CPU time",
         "clock-changed": "the clock was {mhz:.0f} MHz instead of {median_mhz:.0f}",
         "data-not-cold": "data are only partly cold: the ring holds {ring_mib} MiB, the cache {cache_mib}",
         "sleep-not-available": "torch.cuda._sleep is not available on torch {torch}: gaps may be timed",

@@ -163,11 +163,11 @@ class OwnProcess:
             raise OwnChildError("script-failed", self._last_lines())
         return event
 
-    def lap(self, column: str, number: int) -> tuple[float, int]:
-        """Run a lap of a side; return seconds a call, and how often the process lost its core."""
+    def lap(self, column: str, number: int) -> tuple[int, float]:
+        """Run a lap of a side; return how often its process lost its core, and seconds a call."""
         self.ask({"lap": column, "number": number})
         event = self.next_event()
-        return float(event["seconds"]), int(event["switches"])
+        return int(event["lost"]), float(event["seconds"])
 
     def ask(self, question: Event) -> None:
         """Send a line."""

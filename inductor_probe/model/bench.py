@@ -126,8 +126,8 @@ class Overheads:
     Attributes:
         wall: on CUDA, seconds from call to call; None on a CPU, where it is the host's time.
         bound: on CUDA, which side is slower: that is what the wall time is.
-        rounds: how many were timed. repeated, disturbed: blocks taken once more since something else ran
-            meanwhile, and those where that did not help.
+        rounds: how many were timed. repeated, disturbed: laps taken once more since they had lost a core, and
+            blocks of which none kept it.
         processes: how many they were timed in.
         scale: what the times of kernels alone were multiplied with, so that they do not exceed the call.
     """
@@ -154,7 +154,7 @@ class RooflineRow:
     """A kernel against the roofline.
 
     Attributes:
-        seconds: a call of the graph, over all of its launches: alone, before the overhead table scales it.
+        seconds: a call of the graph, over all of its launches, as the overhead table has it.
         rate: bytes a second; `place` and `share`: the copy that it is compared to, and the part of that rate.
         flop_rate, flop_share: the same for floating-point operations a second.
         remarks: why a share is not to be believed.

@@ -18,6 +18,7 @@ class Comparison:
         ratio: of times, candidate over baseline; `low` to `high` is its interval.
         verdict: see `bench.verdict`. process_ratios: the ratio in each process.
         quads: how many the ratio rests on. excluded: how many were disturbed, and left out.
+        busy: other programs had the cores for more than a fifth of the time, or in every lap.
         reason: why there is no other verdict; None where there is one.
         remarks: what makes the samples less than plain: drift, bimodality, processes that differ.
     """
@@ -31,5 +32,6 @@ class Comparison:
     process_ratios: tuple[float, ...]
     quads: int
     excluded: int
+    busy: bool = False
     reason: Remark | None = None
     remarks: tuple[Remark, ...] = ()

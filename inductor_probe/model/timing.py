@@ -130,8 +130,8 @@ class TimedPart:
         host: the launch: on a CPU the same call of an empty kernel, on CUDA the time to enqueue. Empty where
             not known. For `guards`, `seconds` is with them and `host` without.
         wall: on CUDA, of calls one after the other until the last has ended.
-        repeated, disturbed: blocks taken once more since something else ran meanwhile, and those where that
-            did not help.
+        repeated, disturbed: laps taken once more since they had lost a core, and blocks of which none kept
+            it.
     """
 
     kind: Literal["kernel", "library", "call", "compiled", "guards"]
@@ -222,9 +222,10 @@ class Quad:
 
     Attributes:
         order: which block was whose. `AB` and `BA` are of calls so long that there was no time for more.
-        seconds: of a call, for each block, of its fastest lap.
+        seconds: of a call, for each block, of its fastest lap; of those that kept their cores, if any did.
         guard: B was A once more, so that their ratio should be 1.
-        disturbed: what else ran on the cores, or which clock the GPU had; None if nothing did.
+        disturbed: a block had no lap that kept its cores, or a GPU another clock; None if neither. With the
+            code `cpu-time`, what is in `seconds` for such a block is CPU time.
     """
 
     order: Order
@@ -247,12 +248,17 @@ class Series:
     """The quads of one comparison in one process, and the seconds spent on them.
 
     Without a candidate the baseline was timed alone, against itself.
+
+    Attributes:
+        core: the part of those seconds in which the process had a core; None where that was not measured, or
+            a GPU was timed.
     """
 
     baseline: str
     candidate: str | None
     quads: tuple[Quad, ...]
     spent: Annotated[float, Between(0, 1e6)]
+    core: Annotated[float, Between(0, 1)] | None = None
 
 
 @dataclass(frozen=True, slots=True)

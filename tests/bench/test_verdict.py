@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from inductor_probe.bench.verdict import conclude, wants_more
 from inductor_probe.model.comparison import Comparison
-from inductor_probe.model.timing import Series
+from inductor_probe.model.remark import Subject, measured
+from inductor_probe.model.timing import Quad, Series
 from inductor_probe.report.words.remarks import sentence
 from tests.bench.simulated import quad, series, verdict_as_the_session_makes_it
 
@@ -189,3 +190,28 @@ def test_what_is_missing_is_time_if_quads_scatter_and_processes_if_those_differ(
 def test_the_same_samples_give_the_same_verdict_to_the_last_digit() -> None:
     made = series(1.013)
     assert conclude(made, MARGIN) == conclude(made, MARGIN)
+
+
+def preempted(code: str, processes: int = 3) -> list[Series]:
+    """Return quads of 3.0 and 1.2 ms, of which none kept its core: by the clock, or in CPU time."""
+    disturbed = measured(code, "hazard", Subject("machine", ""), {"times": 1})  # type: ignore[arg-type]
+    times = (0.019, 0.0012, 0.0012, 0.0191) if code == "core-lost" else (0.003, 0.0012, 0.0012, 0.003)
+    quads = (Quad("ABBA", times, guard=False, disturbed=disturbed),) * 20
+    return [Series("k", "k_v2", quads, 1.0, core=0.2)] * processes
+
+
+def test_what_is_longer_than_a_slice_of_the_scheduler_does_not_have_a_narrow_false_ratio() -> None:
+    by_clock, on_cpu = (conclude(preempted(code), MARGIN) for code in ("core-lost", "cpu-time"))
+    assert (by_clock.verdict, on_cpu.verdict) == ("FASTER", "FASTER")
+    assert by_clock.low < 0.4 < by_clock.high
+    assert by_clock.high == pytest.approx(1 / 1.01)
+    assert on_cpu.low < 0.4 < on_cpu.high < 1.25 * on_cpu.low
+    assert [each.busy for each in (by_clock, on_cpu, conclude(series(1.5), MARGIN))] == [True, True, False]
+
+
+def test_a_few_calm_quads_are_enough_and_the_others_are_left_out() -> None:
+    calm = tuple(quad((0.003, 0.0012, 0.0012, 0.003)) for _ in range(12))
+    mixed = [replace(process, quads=process.quads + calm) for process in preempted("core-lost")]
+    found = conclude(mixed, MARGIN)
+    assert (found.verdict, found.excluded, found.busy) == ("FASTER", 60, True)
+    assert (found.low, found.high) == pytest.approx((0.4, 0.4))
