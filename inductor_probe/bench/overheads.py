@@ -1,4 +1,4 @@
-"""From the rounds of kernels, call and guards to their times, and to a table of them that adds up."""
+"""From the rounds of kernels and call to their times, and to a table of them that adds up."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Time:
 class Rounds(Generic[_Process]):
     """The samples that all absolute times of one report rest on, and the one estimator of them.
 
-    A round times every part of a call once: kernels, `call`, guards. What else runs on the machine makes
+    A round times every part of a call once: kernels and `call`. What else runs on the machine makes
     rounds longer and none shorter, for milliseconds or for minutes. So in each process the faster half of the
     rounds counts, ranked by the sum of their parts; a part's time in a process is its median over those
     rounds. Then processes are ranked by the sum of these, a third of them is left out at either end, and the
@@ -124,9 +124,8 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     """Make the table of one graph from its processes, at least one.
 
     On a CPU a call is what its kernels take alone, and the wrapper, which is what is left of `call`; launches
-    are a part of the kernels' times. The compiled callable is the call and the guards, which are timed by
-    themselves: their difference to a long call would drown in its noise. On CUDA the host's time is divided
-    so, into launches, wrapper and guards, and beside it the time of the GPU.
+    are a part of the kernels' times. On CUDA the host's time is divided so, into launches and wrapper, and
+    beside it the time of the GPU. What is around `call` is timed in the user's program: `call_parts`.
 
     Parts never exceed the whole: where kernels take longer one by one than the call that runs them all, their
     times are scaled to it (`Overheads.scale`), and nothing is left for the rest.
@@ -167,15 +166,8 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
             rows.append(_row("launches", "launches", "host", of_call, len(launched)))
             rows.append(_row("wrapper", "wrapper", "host", _left(rest)))
     rows.append(_row("call", CALL, "host", call))
-    if guarded := all(_part(process, "guards") for process in processes):
-        guards = rounds.time(_guards)
-        rows.append(_row("guards", "guards", "host", _left(guards)))
-        compiled = replace(call, seconds=call.seconds + max(guards.seconds, 0.0))
-        rows.append(_row("compiled", "compiled", "host", compiled))
     rows = _with_shares(rows)
-    walls = [
-        part.wall for process in processes if (part := _part(process, "compiled" if guarded else "call"))
-    ]
+    walls = [_required(process, "call").wall for process in processes]
     gpu = max((row.seconds for row in rows if row.side == "device" and row.kind == "call"), default=0.0)
     return Overheads(
         device=first.device,
@@ -274,15 +266,5 @@ def _same_steps(processes: Sequence[OverheadSamples]) -> bool:
     return all(names == named[0] for names in named)
 
 
-def _part(process: OverheadSamples, kind: str) -> TimedPart | None:
-    return next((part for part in process.parts if part.kind == kind), None)
-
-
 def _required(process: OverheadSamples, kind: str) -> TimedPart:
     return next(part for part in process.parts if part.kind == kind)
-
-
-def _guards(process: OverheadSamples) -> np.ndarray:
-    part = _required(process, "guards")
-    difference: np.ndarray = np.array(part.seconds) - np.array(part.host)
-    return difference

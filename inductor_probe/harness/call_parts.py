@@ -42,11 +42,11 @@ from inductor_probe.harness.bench import Call, replaced
 from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.inputs import tensors_of
 from inductor_probe.harness.marked_wrappers import MOST_NOTES, CppWrapper, Marks, PythonWrapper
-from inductor_probe.harness.overheads import FEWEST_ROUNDS, MOST_SIGNATURES, empty_kernel, nearest, signature
+from inductor_probe.harness.overheads import FEWEST_ROUNDS, MOST_SIGNATURES, empty_call, nearest, signature
 from inductor_probe.harness.quads import gpu_clock
 from inductor_probe.harness.reference import first_line
 from inductor_probe.harness.remarks import Remark, remark
-from inductor_probe.harness.replays import Launch, Recorder
+from inductor_probe.harness.replays import Launch
 from inductor_probe.harness.timing import LAP_S
 
 COMPILED_BY_DYNAMO = "__compiled_fn_"  # torch/_dynamo/output_graph.py, compile_and_call_fx_graph
@@ -81,14 +81,14 @@ class Seen:
     Attributes:
         functions: of dynamo: a global name, and where it is one. outputs: what calls of it returned.
         graphs: of inductor. wrappers: of the graph of that number, where it can be looked into.
-        launches: of each kernel of a wrapper in Python.
+        launches: signatures of what kernels are passed by wrappers in Python. inputs: one of each graph.
     """
 
     functions: list[tuple[dict[str, Any], str]] = field(default_factory=list)
     outputs: list[list[Any]] = field(default_factory=list)
     graphs: list[Any] = field(default_factory=list)
     wrappers: dict[int, PythonWrapper | CppWrapper] = field(default_factory=dict)
-    launches: dict[str, list[Launch]] = field(default_factory=dict)
+    launches: dict[str, list[str]] = field(default_factory=dict)
     inputs: list[Any] = field(default_factory=list)
     empties: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
 
@@ -127,6 +127,20 @@ def measure_call_parts(
     """
     measurement = _Measurement(function, tuple(args), dict(kwargs), backward, restore, most)
     return measurement.measure(Budget(seconds), rng)
+
+
+class _Passed:
+    """Stands in for a kernel: passes launches on, and notes their signatures."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel, self.signatures = kernel, list[str]()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.signatures.append(signature(Launch(None, args, kwargs)))
+        return self.kernel(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kernel, name)
 
 
 @dataclass
@@ -172,10 +186,8 @@ class _Measurement:
             seconds = {
                 letters: min(self._lap(run, 100) for _ in range(LAPS)) for letters, run in empties.items()
             }
-            for name, launches in self.seen.launches.items():
-                self._note(
-                    "launch", name, sum(seconds[nearest(signature(launch), empties)] for launch in launches)
-                )
+            for name, signatures in self.seen.launches.items():
+                self._note("launch", name, sum(seconds[nearest(letters, empties)] for letters in signatures))
 
         sides: list[Call] = [plain, *(partial(marked, level) for level in ("dynamo", "fx", "call", "lines"))]
         sides += [*([empty] if empties else []), *self._guards()]
@@ -277,10 +289,9 @@ class _Measurement:
         with ExitStack() as stack:
             for wrapper in self.seen.wrappers.values():
                 if isinstance(wrapper, PythonWrapper):
-                    recorders = {name: Recorder(wrapper.namespace[name]) for name in wrapper.kernels}
-                    stack.enter_context(replaced(wrapper.namespace, recorders))
-                    for name, recorder in recorders.items():
-                        self.seen.launches[name] = recorder.launches
+                    kernels = {name: _Passed(wrapper.namespace[name]) for name in wrapper.kernels}
+                    stack.enter_context(replaced(wrapper.namespace, kernels))
+                    self.seen.launches |= {name: kernel.signatures for name, kernel in kernels.items()}
             self._run()
         if self.restore is not None:
             self.restore()
@@ -436,16 +447,10 @@ class _Measurement:
 
     def _empties(self) -> dict[str, Call]:
         """Return calls of empty C++ kernels by their signature, of the most frequent ones."""
-        every = [launch for launches in self.seen.launches.values() for launch in launches]
-        letters = [signature(launch) for launch in every]
-        ranked = sorted(set(letters), key=lambda each: (-letters.count(each), each))[:MOST_SIGNATURES]
+        every = [letters for signatures in self.seen.launches.values() for letters in signatures]
+        ranked = sorted(set(every), key=lambda letters: (-every.count(letters), letters))
         try:
-            return {
-                each: every[letters.index(each)].starter(empty_kernel(each))(
-                    every[letters.index(each)].values()
-                )
-                for each in ranked
-            }
+            return {letters: empty_call(letters) for letters in ranked[:MOST_SIGNATURES]}
         except Exception as error:  # whatever a compiler may say
             self.remarks.append(remark("launches-included", error=first_line(error)))
             return {}

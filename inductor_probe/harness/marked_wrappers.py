@@ -101,6 +101,27 @@ def _functions(own: Any, copy: Any) -> Iterator[tuple[Any, Any]]:
         yield getattr(own, "__func__", own), getattr(copy, "__func__", copy)
 
 
+def note_times(text: str) -> tuple[str, list[Line]]:
+    """Return a wrapper in C++ that notes when it launches and calls, and its lines that do.
+
+    Raises:
+        ValueError: its text has another form.
+    """
+    begin, end = text.find(ENTRY), text.find(ENTRY_END)
+    if begin < 0 or end < begin:
+        raise ValueError(f"there is no {ENTRY}...)")
+    rows, lines = list[str](), list[Line]()
+    for number, row in enumerate(text[begin:end].split("\n"), text.count("\n", 0, begin) + 1):
+        kinds = {"launch": KERNEL.match(row), "copy": COPY.search(row), "library": LIBRARY.search(row)}
+        kind, match = next(((kind, match) for kind, match in kinds.items() if match), ("", None))
+        if match and row.rstrip().endswith(";"):
+            rows += [f"probe_note({len(lines)});", row, f"probe_note({BEHIND});"]
+            lines.append(Line(number, number, kind, match.group(1)))
+        else:
+            rows.append(row)
+    return text[:begin] + NOTES + "\n".join(rows) + text[end:], lines
+
+
 class CppWrapper:
     """A wrapper in C++, and a copy of it that notes times.
 
@@ -109,16 +130,8 @@ class CppWrapper:
     """
 
     def __init__(self, module: Any) -> None:
-        text = Path(module.__file__).read_text()
-        begin, end = text.find(ENTRY), text.find(ENTRY_END)
-        if begin < 0 or end < begin:
-            raise ValueError(f"no {ENTRY}...) in it")
-        self.kernels: list[str] = []
-        self.lines: list[Line] = []
-        first = text.count("\n", 0, begin) + 1
-        rows = [self._noted(row, first + at) for at, row in enumerate(text[begin:end].split("\n"))]
+        source, self.lines = note_times(Path(module.__file__).read_text())
         self.notes = 2 * len(self.lines)
-        source = f"{text[:begin]}{NOTES}{chr(10).join(rows)}{text[end:]}"
         copy = {"__name__": "marked_wrapper", "__file__": module.__file__}
         exec(compile(source, module.__file__, "exec"), copy)  # noqa: S102 - what this process runs anyway
         entry = copy["inductor_entry"]
@@ -127,18 +140,6 @@ class CppWrapper:
             cell for cell in module.call.__closure__ if cell.cell_contents is module.inductor_entry
         )
         self._entry, self._copy = module.inductor_entry, entry
-
-    def _noted(self, row: str, number: int) -> str:
-        kernel, library, copied = KERNEL.match(row), LIBRARY.search(row), COPY.search(row)
-        if not (kernel or library or copied) or not row.rstrip().endswith(";"):
-            return row
-        match = kernel or library or copied
-        name = match.group(1) if match else ""
-        kind = "launch" if kernel else "library"
-        if copied and not kernel:
-            kind = "copy"
-        self.lines.append(Line(number, number, kind, name))
-        return f"probe_note({len(self.lines) - 1});\n{row}\nprobe_note({BEHIND});"
 
     @contextmanager
     def marking(self, marks: Marks) -> Iterator[None]:

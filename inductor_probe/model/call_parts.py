@@ -17,9 +17,10 @@ class CallPart:
     Attributes:
         kind: of the host `guards`, `entry` (dynamo's), `between` (Python between graphs), `autograd`
             (AOTAutograd's runtime), `inductor` (its entry), `wrapper`, `launches`, a `kernel`, a function of
-            a `library`, `copy`, `graph` (a generated `call` that was not looked into), `backend` (what another
-            than inductor made), `backward` (autograd's engine, and AOTAutograd's runtime there), `remainder`,
-            and what they add up to, `compiled`. Of a GPU a `kernel`, `copy`, `gap` and their sum, `call`.
+            a `library`, `copy`, `graph` (a generated `call` that was not looked into), `backend` (what
+            another than inductor made), `backward` (autograd's engine, and AOTAutograd's runtime there),
+            `remainder`, and what they add up to, `compiled`. Of a GPU a `kernel`, `copy`, `gap` and their
+            sum, `call`.
         side: whose time: the host's, or that of the GPU (`device`). share: of all of that side.
         mad: of the rounds that it rests on. uncertainty: by how much `seconds` may be off.
         launches: how many it stands for, of kernels and library calls.

@@ -124,11 +124,11 @@ class TimedPart:
     """One thing that was timed in every round of one process; all times are seconds a call.
 
     Attributes:
-        kind: a launch of a generated `kernel`, a `library` call, the whole `call`, or `compiled`: `call`
-            behind dynamo's guards; or those `guards` alone.
+        kind: a launch of a generated `kernel`, a `library` call, or the whole `call`. Of earlier versions,
+            `compiled` and `guards` are of a stand-in for the user's function, and are not shown.
         seconds: wall time on a CPU, on CUDA the time that the GPU was busy; one number a round.
         host: the launch: on a CPU the same call of an empty kernel, on CUDA the time to enqueue. Empty where
-            not known. For `guards`, `seconds` is with them and `host` without.
+            not known.
         wall: on CUDA, of calls one after the other until the last has ended.
         repeated, disturbed: laps taken once more since they had lost a core, and blocks of which none kept
             it.
