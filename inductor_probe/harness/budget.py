@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 COMPARISONS, OVERHEADS, ROOFLINE = 0.75, 0.15, 0.1
-OWN = 0.3  # beside them: the call of the user's program against eager, in processes of its own
+OWN = 0.6  # beside them: the call of the user's program against eager, in processes of its own
 PROCESSES = 3  # fewer give no verdict
 MORE_PROCESSES = 9  # where the first ones differ: Student's quantile falls from 4.3 to 2.8, a quarter trimmed
 ALLOWED = 1.35  # of the budget may be used so that there are `PROCESSES`, or one more comparison
