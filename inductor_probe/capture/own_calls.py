@@ -47,6 +47,7 @@ class OwnRequest:
         seed: of the order. candidate_first: the compiled side is set up first.
         limit_s: from its start the script may run so long; then the next call is timed as it is.
         most: callables that are timed.
+        parts: seconds of timing what a call consists of; 0: it is not.
         laps: run laps of the first one as lines of the other pipe ask for, in place of timing it.
     """
 
@@ -57,6 +58,7 @@ class OwnRequest:
     candidate_first: bool = False
     limit_s: float = 600.0
     most: int = 8
+    parts: float = 0.0
     laps: bool = False
 
 
@@ -271,6 +273,17 @@ class OwnCalls:
                 request.seconds, request.precision, request.seed, candidate_first=request.candidate_first
             )
             self._tell("series", series=series, compiled=self._compiles - compiles)
+            if request.parts:
+                self._tell_parts(own)
+
+    def _tell_parts(self, own: OwnCall) -> None:
+        """Time what a call consists of, and say so; or why that cannot be had."""
+        from inductor_probe.harness.reference import first_line  # noqa: PLC0415
+
+        try:
+            self._tell("parts", parts=own.parts(self._request.parts, self._request.seed))
+        except Exception as error:  # what torch may raise where a private part of it is another
+            self._tell("no-parts", message=f"{type(error).__name__}: {first_line(error)}")
 
     def _serve(self, own: OwnCall) -> None:
         """Run laps of both sides as they are asked for: see `measuring/interleaved.py`."""

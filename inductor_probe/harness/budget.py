@@ -3,7 +3,7 @@
 `--budget` is how long measuring takes, within a factor of 1.5. It covers all that runs what is measured, or
 copies its data: the profile of a call, recording what kernels are passed, rings of inputs, calibration,
 warm-up, quads, overheads, the roofline. It does not cover what has to be done once whatever is measured
-after it: importing, compiling (kernels, guards, empty kernels), checking, setting up the clock of a GPU.
+after it: importing, compiling (kernels, empty kernels), checking, setting up the clock of a GPU.
 
 It is dealt out in three parts:
 

@@ -20,6 +20,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from inductor_probe.harness.call_parts import MOST_CALLS as MOST_MARKED
+from inductor_probe.harness.call_parts import measure_call_parts
 from inductor_probe.harness.measure import SHORT_S, describe
 from inductor_probe.harness.own_state import State, draw_otherwise
 from inductor_probe.harness.quads import cpu_clock, time_long_calls, time_quads
@@ -135,10 +137,13 @@ class OwnCall:
     def run(self, side: str) -> list[torch.Tensor]:
         """Call one of the two, and its backward; return the tensors that come out."""
         outputs = _tensors(self.functions[side](*self.args, **self.kwargs))
+        self._run_backward(outputs)
+        return outputs
+
+    def _run_backward(self, outputs: list[torch.Tensor]) -> None:
         if self.with_backward and (differentiable := [one for one in outputs if one.requires_grad]):
             self.backward = True
             torch.autograd.backward(differentiable, [torch.ones_like(one) for one in differentiable])
-        return outputs
 
     def check(self) -> list[tuple[str, Facts]]:
         """Call both from the same state, see what they change, and return what is to be said of it.
@@ -185,16 +190,36 @@ class OwnCall:
     def sides(self, *, candidate_first: bool = False) -> dict[str, OwnSide]:
         """Return both as they are timed, calibrated; the second is bound first where that is asked for."""
         clock = cpu_clock if self.device == "cpu" else loop_clock
-        most = MOST_CALLS
-        if {kept.what for kept in self.state.changed} - {"random numbers"}:
-            most = 1 if self.backward or self.state.counts else MOST_DRIFTING
-        made = {}
+        most, made = self._most_calls(), {}
         for name in (EAGER, COMPILED)[:: -1 if candidate_first else 1]:
             run = self.caller(name)
             side = OwnSide(name, [run], StateRing(self.state), clock, [], most=most)  # type: ignore[arg-type]
             side.calibrate([side.block(0) for _ in range(3)])
             made[name] = side
         return made
+
+    def _most_calls(self) -> int:
+        """Return of how many calls a lap may be: where they change something, the next is another call."""
+        if {kept.what for kept in self.state.changed} - {"random numbers"}:
+            return 1 if self.backward or self.state.counts else MOST_DRIFTING
+        return MOST_CALLS
+
+    def parts(self, seconds: float, seed: int) -> Facts:
+        """Time what the compiled call consists of: see `call_parts`."""
+        backward = (lambda out: self._run_backward(_tensors(out))) if self.backward else None
+        try:
+            return measure_call_parts(
+                self.functions[COMPILED],
+                self.args,
+                self.kwargs,
+                seconds,
+                random.Random(seed),  # noqa: S311 - no secret
+                backward=backward,
+                restore=self.state.restore,
+                most=min(self._most_calls(), MOST_MARKED),
+            )
+        finally:
+            self.state.restore()
 
     def caller(self, side: str) -> Callable[[], object]:
         """Return what makes the call without arguments, with as little as possible around it."""

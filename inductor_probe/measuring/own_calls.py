@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 import inductor_probe.capture
+from inductor_probe.bench.call_parts import call_parts_of
 from inductor_probe.bench.times import times_of
 from inductor_probe.bench.verdict import conclude, wants_more
 from inductor_probe.capture.own_calls import OwnRequest
@@ -37,7 +38,7 @@ from inductor_probe.model.own_call import (
     OwnPair,
     OwnRemark,
 )
-from inductor_probe.model.timing import Series
+from inductor_probe.model.timing import CallSamples, Series
 
 Event = dict[str, Any]
 Progress = Callable[[str], None]
@@ -51,6 +52,8 @@ _REACHING_S, _REACHING = 60.0, 6
 _LINES = 3
 MOST_PROCESSES = 5
 """Each runs the script up to the call: seconds that buy little."""
+PARTS = 0.1
+"""Of a budget, for what a call consists of: in the first process."""
 COMPILED = "compiled"
 """As harness/own_calls.py calls that side."""
 
@@ -216,7 +219,8 @@ def time_own_calls(
             progress(f"running {program.script} up to the call ({number + 1} of {max(fewest, number + 1)})")
             request = OwnRequest(
                 wanted=tuple(wanted),
-                seconds=share_of(budget, number, processes) / callables,
+                seconds=share_of(budget * (1 - PARTS), number, processes) / callables,
+                parts=budget * PARTS / callables if number == 0 else 0.0,
                 precision=margin / 4,
                 seed=2 * number,
                 candidate_first=bool(number % 2),
@@ -288,6 +292,12 @@ def _call(several: Sequence[dict[str, Event]], program: OwnProgram, margin: floa
     remarks = [OwnRemark(code, tuple(values.items())) for code, values in facts["remarks"]]
     if any(parts["series"]["compiled"] for parts in several):
         remarks.append(OwnRemark("compiled-while-timed"))
+    remarks += [
+        OwnRemark("no-parts", message=parts["no-parts"]["message"])
+        for parts in several
+        if "no-parts" in parts
+    ]
+    samples = [from_json(CallSamples, parts["parts"]["parts"]) for parts in several if "parts" in parts]
     return OwnCall(
         name=reached["name"],
         where=reached["where"],
@@ -308,6 +318,7 @@ def _call(several: Sequence[dict[str, Event]], program: OwnProgram, margin: floa
         reached_s=max(parts["reached"]["reached_s"] for parts in several),
         measured=sum(one.spent for one in series),
         remarks=tuple(remarks),
+        parts=call_parts_of(samples) if samples else None,
     )
 
 

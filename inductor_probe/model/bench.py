@@ -90,11 +90,10 @@ class OverheadRow:
 
     On a CPU `call` is kernels, library calls and wrapper, and `launches` are a part of the kernels' times; on
     CUDA the GPU's `call` is kernels, library calls and `rest`, and the host's is launches and wrapper.
-    `compiled` is the host's `call` and the guards.
 
     Attributes:
         kind: `kernel` or `library` (one each, all of its launches), `launches`, `wrapper`, `rest` (what else
-            the GPU does), `call`, `guards`, `compiled`.
+            the GPU does), `call`.
         side: whose time: the host's, or the GPU's. On a CPU all is the host's.
         seconds: one estimate for all rows and tables: see `bench.overheads.Rounds`.
         mad: of the rounds that it rests on. uncertainty: by how much `seconds` may be off.
@@ -277,7 +276,7 @@ class Measurement:
     Attributes:
         name: `k alone`, `k alone #2` (its second launch), `Compiled call`.
         seconds: a call. mad: median distance of its `samples` from their median, in seconds.
-        source: `rounds` of kernels, call and guards; `quads` of a comparison; `ratio`: the time of what it is
+        source: `rounds` of kernels and call; `quads` of a comparison; `ratio`: the time of what it is
             compared with, times the ratio; `once`: of `k in one call`, all its launches, started one by one.
     """
 
@@ -304,7 +303,7 @@ class BenchResult:
         inputs: size, dtype and memory format of the largest input. values: which ones: `random`.
         data: `warm` or `cold`. margin: a ratio within 1 +- margin is the same time.
         times: of everything timed, one for each name, in the order of timing. warnings: what spoils them.
-        overheads: where the time of the compiled function goes: kernels, launches, wrapper, guards.
+        overheads: where the time of the compiled function goes: kernels, launches, wrapper.
         flops: of each operator of the graph that registers a count; None where not counted.
         ablations: copies that leave a part out, against the kernel. They compute something else, and are no
             improvements.

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.call_parts import CallParts
 from inductor_probe.model.comparison import Comparison
 
 OwnRemarkCode: TypeAlias = Literal[
     "differs", "draws", "varies", "other-form", "parameters-not-kept", "compiled-while-timed",
-    "few-processes",
+    "few-processes", "no-parts",
 ]  # fmt: skip
 """The outputs differ from eager's beyond rounding; eager draws random numbers, so that outputs are not
 compared; it gives other values each time; outputs have other sizes or dtypes; there was no memory for copies
-of parameters; something was compiled while it was timed; the script takes too long for more processes."""
+of parameters; something was compiled while it was timed; the script takes too long for more processes; what a
+call consists of could not be timed."""
 
 NoOwnCallCode: TypeAlias = Literal[
     "no-script", "not-as-it-was", "simulated", "other-process", "ahead-of-time", "nothing-compiled",
@@ -27,10 +29,14 @@ callable raises an exception, or memory is too small, when it is called again; i
 
 @dataclass(frozen=True, slots=True)
 class OwnRemark:
-    """What is to be known of the times. `numbers` of `differs`: `error`, relative to eager's outputs."""
+    """What is to be known of the times. `numbers` of `differs`: `error`, relative to eager's outputs.
+
+    `message` has what torch said.
+    """
 
     code: OwnRemarkCode
     numbers: tuple[tuple[str, float], ...] = ()
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,7 @@ class OwnCall:
         eager, compiled: seconds a call. comparison: of both, the baseline eager.
         processes: in each of which the script ran up to the call. reached_s: seconds that took, the longest.
         measured: seconds of timing, in all processes.
+        parts: what the compiled call consists of.
     """
 
     name: str
@@ -115,3 +122,4 @@ class OwnCall:
     reached_s: float
     measured: float
     remarks: tuple[OwnRemark, ...] = ()
+    parts: CallParts | None = None

@@ -17,8 +17,7 @@ ClockName: TypeAlias = Literal["tsc", "steady_clock"]
 """What C++ kernels read: the processor's time stamp counter, or `std::chrono::steady_clock`."""
 
 PartKind: TypeAlias = Literal[
-    "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call", "guards",
-    "compiled",
+    "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call",
 ]  # fmt: skip
 """`launches` is what launching takes besides the kernels; `check` those of sizes and strides; `gap` what no
 other part has."""
@@ -30,8 +29,8 @@ LineKind: TypeAlias = Literal["launch", "library", "allocation", "check", "free"
 class ProfilePart:
     """A part of the time of a call, in seconds.
 
-    On a CPU the parts of `host` add up to `compiled`, or to `call` where guards could not be timed. On CUDA
-    those of `host` do so with launches in the place of kernels, and those of `device` to its `call`.
+    On a CPU the parts of `host` add up to `call`. On CUDA those of `host` do so with launches in the place of
+    kernels, and those of `device` to its `call`.
 
     Attributes:
         name: of the kernel or library function; the kind for what has no name.
@@ -188,8 +187,8 @@ class Profile:
 
     @property
     def whole(self) -> ProfilePart:
-        """What the parts add up to: the call with its guards, or without where those are not known."""
-        return [part for part in self.parts if part.kind in ("call", "compiled")][-1]
+        """What the parts of the host add up to."""
+        return [part for part in self.parts if part.kind == "call"][-1]
 
 
 Standing: TypeAlias = Literal["faster", "slower", "same", "only-a", "only-b"]

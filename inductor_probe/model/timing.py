@@ -124,11 +124,11 @@ class TimedPart:
     """One thing that was timed in every round of one process; all times are seconds a call.
 
     Attributes:
-        kind: a launch of a generated `kernel`, a `library` call, the whole `call`, or `compiled`: `call`
-            behind dynamo's guards; or those `guards` alone.
+        kind: a launch of a generated `kernel`, a `library` call, or the whole `call`. Of earlier versions,
+            `compiled` and `guards` are of a stand-in for the user's function, and are not shown.
         seconds: wall time on a CPU, on CUDA the time that the GPU was busy; one number a round.
         host: the launch: on a CPU the same call of an empty kernel, on CUDA the time to enqueue. Empty where
-            not known. For `guards`, `seconds` is with them and `host` without.
+            not known.
         wall: on CUDA, of calls one after the other until the last has ended.
         repeated, disturbed: laps taken once more since they had lost a core, and blocks of which none kept
             it.
@@ -167,6 +167,48 @@ class OverheadSamples:
     allocations: Count
     parts: tuple[TimedPart, ...]
     flops: tuple[FlopCount, ...] | None = None
+    remarks: tuple[Remark, ...] = ()
+
+
+Interval: TypeAlias = Literal[
+    "compiled", "forward", "dynamo", "between", "fx", "fx-backward", "call", "call-backward", "guards",
+    "kernel", "library", "copy", "gpu-kernel", "gpu-copy", "gpu-gap", "gpu-wall",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TimedInterval:
+    """What was between two readings of a clock, in seconds a call of the user's: one number a round.
+
+    Attributes:
+        kind: the call (`compiled`) and, where a backward belongs to it, its `forward`; what dynamo compiled,
+            and what runs `between` several of those; inductor's graphs (`fx`), and their generated `call`, of
+            a backward apart; lines of wrappers that run a `kernel`, a `library` function or a `copy`; what a
+            GPU does, its gaps, and calls one after the other until it has done all. `guards` is a call that
+            leaves out what dynamo compiled.
+        host: of a kernel, the same launches of an empty one; of `guards`, the same call without them.
+        launches: in a call.
+    """
+
+    kind: Interval
+    name: str
+    seconds: tuple[Seconds, ...]
+    host: tuple[Seconds, ...] = ()
+    launches: Count = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CallSamples:
+    """What one process timed of a call.
+
+    Attributes:
+        device: `cpu` or `cuda`. graphs: functions of dynamo that it runs. allocations: of wrappers in Python.
+    """
+
+    device: str
+    allocations: Count
+    graphs: Count
+    parts: tuple[TimedInterval, ...]
     remarks: tuple[Remark, ...] = ()
 
 

@@ -63,14 +63,13 @@ def process(state: str, device: str, data: str, number: int, seed: int) -> Proce
     def part(kind: str, name: str, seconds: float) -> TimedPart:
         cuda = device == "cuda"
         host = times(4e-6 if kind == "kernel" or cuda else 1e-6) if kind != "library" or cuda else ()
-        wall = times(seconds) if cuda and kind in ("call", "compiled") else ()
+        wall = times(seconds) if cuda and kind == "call" else ()
         return TimedPart(kind, name, times(seconds), host, wall, 0, 0)  # type: ignore[arg-type]
 
     steps = [("kernel", "k0"), ("kernel", "k1"), ("kernel", "k1"), ("library", "aten.mm.out")]
     call = sum(TRUTH[name] for _, name in steps) * (0.7 if state == "kernels exceed call" else 1.05)
     parts = [part(kind, name, TRUTH[name]) for kind, name in steps]
-    parts += [part("call", "call", call), part("compiled", "compiled", 1.1 * call)]
-    parts.append(part("guards", "guards", 9e-6))
+    parts += [part("call", "call", call)]
 
     def quads(a: float, b: float) -> tuple[Quad, ...]:
         made = []

@@ -16,6 +16,8 @@ from inductor_probe.model.remark import HarnessCode, Remark
 FOLDER = Path(inductor_probe.harness.__file__).parent
 OTHERS = {
     "core-shared",
+    "guards-not-timed",
+    "guards-recompiled",
     "output-size",
     "output-value",
     "variant-crashes",

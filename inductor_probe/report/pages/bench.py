@@ -26,6 +26,7 @@ from inductor_probe.report.document import (
     Picture,
     Table,
 )
+from inductor_probe.report.pages.call_parts import call_parts_sentence, call_parts_table
 from inductor_probe.report.pages.overheads import (
     number_columns,
     overhead_sentence,
@@ -202,6 +203,8 @@ def _how_measured(result: BenchResult) -> str:
 
 def _consequences(result: BenchResult) -> Iterator[Block]:
     """Yield what the times say of the call and its longest kernels, and what was not timed."""
+    if result.own and result.own.parts:
+        yield Line(call_parts_sentence(result.own.parts))
     if result.overheads:
         warm = "" if result.data == "warm" else "With warm data: "
         yield Line(warm + overhead_sentence(result.overheads))
@@ -254,6 +257,8 @@ def _size(remark: Remark) -> float:
 def _parts(result: BenchResult) -> Iterator[_Part]:
     """Yield what explains the times."""
     warm = "" if result.data == "warm" else ", with warm data"
+    if result.own and (parts := result.own.parts):
+        yield _Part(f"what a call of {result.own.name} consists of", lambda: call_parts_table(parts))
     if overheads := result.overheads:
         yield _Part(f"where the time of a compiled call goes{warm}", lambda: overhead_table(overheads))
     if roofline := result.roofline:

@@ -79,12 +79,13 @@ _REMARKS: Mapping[OwnRemarkCode, str] = {
     "parameters-not-kept": "there was no memory for copies of its parameters: they were not put back",
     "compiled-while-timed": "something was compiled while it was timed: the times are not of one code",
     "few-processes": "the script takes {seconds:.0f} s up to the call: it was run only {processes:.0f} times",
+    "no-parts": "what a call consists of is not timed: {message}",
 }
 
 
 def own_remark(remark: OwnRemark) -> str:
     """Return what is to be known of the times."""
-    return _REMARKS[remark.code].format(**dict(remark.numbers))
+    return _REMARKS[remark.code].format(message=remark.message, **dict(remark.numbers))
 
 
 _WHY: Mapping[NoOwnCallCode, str] = {
@@ -138,4 +139,8 @@ def how_pair_timed(own: OwnPair) -> str:
 def why_no_own_call(why: NoOwnCall, what: str = "") -> str:
     """Return why nothing is said of eager, or of `what`."""
     text = _WHY[why.code].format(message=why.message.replace("\n", "; "))
-    return f"{what} were not timed: {text}" if what else f"not compared with eager: {text}"
+    return (
+        f"{what} were not timed: {text}"
+        if what
+        else f"neither compared with eager nor looked into for guards: {text}"
+    )
