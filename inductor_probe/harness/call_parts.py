@@ -429,7 +429,7 @@ class _Measurement:
                 calls = self._calls(self._forward)
                 take(calls)
             if counters["frames"]["total"] != compiled:
-                raise RuntimeError("what follows a graph break is compiled anew")
+                raise RuntimeError("what follows a graph break was compiled again")
         except Exception as error:  # an older torch; Python between graphs that needs what they compute
             self.remarks.append(remark("guards-not-skipped", error=first_line(error)))
             return []

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from inductor_probe.model.bench import ABLATIONS, BenchFile, BenchResult, Measurement, VariantDiff
+from inductor_probe.model.bench import ABLATIONS, CALL, BenchFile, BenchResult, Measurement, VariantDiff
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import Process
@@ -47,6 +48,7 @@ from inductor_probe.report.words.bench import (
 from inductor_probe.report.words.own_call import how_timed, own_remark, why_no_own_call
 from inductor_probe.report.words.remarks import sentence
 
+AS_PYTHON = "the steps of the C++ wrapper, in Python"
 _STATES = {"written": "wrote", "rewritten": "wrote again", "kept": "kept your edits in"}
 _STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow", "INVALID": "bold red"}
 _MOST_LINES = 40
@@ -110,6 +112,18 @@ class _Part:
     inside: Callable[[], Document]
 
 
+def renamed(value: Any, name: Callable[[str], str]) -> Any:
+    """Return a record in which each text is what `name` makes of it, wherever it stands."""
+    if isinstance(value, str):
+        return name(value)
+    if isinstance(value, tuple):
+        return tuple(renamed(part, name) for part in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: renamed(getattr(value, field.name), name) for field in fields(value)}
+        return replace(value, **parts)
+    return value
+
+
 def bench_page(
     result: BenchResult, samples: Sequence[Process] = (), *, details: bool = False
 ) -> Iterator[Block]:
@@ -118,6 +132,8 @@ def bench_page(
     The tables behind it are folded, which a terminal leaves out; with `details` they are shown. `samples` are
     drawn where a picture can be shown.
     """
+    if any(warning.code == "wrapper-as-python" for warning in result.warnings):
+        result = renamed(result, lambda name: AS_PYTHON if name == CALL else name)
     yield from _answer(result, _MOST_WRONG if not details else len(result.variants))
     if rows := _comparisons(result):
         verdicts = (Column("interval", fold="never"), Column("verdict", fold="never"))

@@ -10,6 +10,7 @@ from inductor_probe.report.pages.overheads import number_columns, overhead_time
 from inductor_probe.report.units import counted, duration
 from inductor_probe.report.words.remarks import sentence
 
+_SCALED = 0.98
 _NAMES = {
     "guards": "guards",
     "entry": "dynamo's entry",
@@ -22,7 +23,7 @@ _NAMES = {
     "gap": "gaps",
     "graph": "inductor's call",
     "backend": "what dynamo compiled",
-    "backward": "autograd's engine and AOTAutograd's runtime in the backward",
+    "backward": "autograd, around graphs of the backward",
     "remainder": "remainder",
 }
 
@@ -34,6 +35,11 @@ def call_parts_table(parts: CallParts) -> Iterator[Block]:
     yield Table((Column("", fold="middle"), *number_columns("time", "MAD", "share")), rows)
     if parts.graphs > 1:
         yield Line((f"the call runs {parts.graphs} graphs of dynamo", "dim"))
+    if parts.scale < _SCALED:
+        more = f"{(1 / parts.scale - 1) * 100:.0f} %"
+        yield Line(
+            (f"parts, timed one by one, take {more} longer than the call: they are scaled to it", "dim")
+        )
     for remark in parts.remarks:
         yield Line((sentence(remark), "dim"))
 
@@ -58,11 +64,7 @@ def _name(row: CallPart, parts: CallParts) -> str:
     if row.kind == "wrapper" and parts.allocations:
         return f"{name}, {counted(parts.allocations, 'allocation')}"
     if row.kind in ("kernel", "library"):
-        return (
-            name
-            + (f" x{row.launches}" if row.launches > 1 else "")
-            + (" (scaled)" if parts.scale < 1 else "")
-        )
+        return name + (f" x{row.launches}" if row.launches > 1 else "")
     return name
 
 

@@ -63,7 +63,7 @@ def profile_sentence(profile: Profile) -> str:
     """
     if profile.device != "cpu":
         return _sentence_of_gpu(profile)
-    text = f"A call takes {duration(profile.call)} with {counted(profile.threads, 'thread')}"
+    text = f"{_whole(profile)} {duration(profile.call)} with {counted(profile.threads, 'thread')}"
     nests = [nest for nest in profile.nests if nest.number is not None]
     parts = [part for part in profile.parts if part.kind != "call" and part.side == "host"]
     longest = max(parts, key=lambda part: part.seconds, default=None)
@@ -78,6 +78,11 @@ def profile_sentence(profile: Profile) -> str:
     return f"{text}."
 
 
+def _whole(profile: Profile) -> str:
+    as_python = any(remark.code == "wrapper-as-python" for remark in profile.remarks)
+    return "The steps of the C++ wrapper, in Python, take" if as_python else "A call takes"
+
+
 def _sentence_of_gpu(profile: Profile) -> str:
     """Say what a call takes of the GPU and of the host, which of them calls in a loop wait for, and why.
 
@@ -86,7 +91,7 @@ def _sentence_of_gpu(profile: Profile) -> str:
     """
     gpu, whole = profile.part("call", "device"), profile.whole
     on_gpu = gpu.seconds if gpu is not None else 0.0
-    text = f"A call takes {duration(on_gpu)} of the GPU and {duration(whole.seconds)} of the host"
+    text = f"{_whole(profile)} {duration(on_gpu)} of the GPU and {duration(whole.seconds)} of the host"
     side = "device" if on_gpu > whole.seconds else "host"
     text += f". Calls in a loop wait for the {'GPU' if side == 'device' else 'host'}"
     parts = [part for part in profile.parts if part.kind != "call" and part.side == side]

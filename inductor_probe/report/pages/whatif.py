@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from inductor_probe.model.own_call import NoOwnCall, OwnPair
 from inductor_probe.model.timing import Process
 from inductor_probe.model.whatif import RANKS, Candidate, GraphWhatIf, Trial
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Picture, Table
-from inductor_probe.report.pages.bench import bench_page, samples_html
+from inductor_probe.report.pages.bench import bench_page, renamed, samples_html
 from inductor_probe.report.pages.diff import environment_lines, sides_table
 from inductor_probe.report.words.bench import result_sentence
 from inductor_probe.report.words.diff import decision_lines, headlines, names_words
@@ -223,16 +223,11 @@ def _of_side(overheads: Overheads | None, kernels: set[str]) -> Overheads | None
 
 def _renamed(value: Any, kernels: set[str]) -> Any:
     """Return a record in which names of what was timed are those of its side, wherever they stand."""
-    new = value
-    if isinstance(value, str):
-        match = _KERNEL.fullmatch(value)
-        if value in _CALLS:
-            new = _CALLS[value]
-        elif match and match["kernel"] in kernels:
-            new = f"{match['kernel']} of {'B' if match['other'] else 'A'}{match['launch'] or ''}"
-    elif isinstance(value, tuple):
-        new = tuple(_renamed(part, kernels) for part in value)
-    elif is_dataclass(value) and not isinstance(value, type):
-        parts = {field.name: getattr(value, field.name) for field in fields(value)}
-        new = replace(value, **{name: _renamed(part, kernels) for name, part in parts.items()})
-    return new
+
+    def of_side(name: str) -> str:
+        match = _KERNEL.fullmatch(name)
+        if match and match["kernel"] in kernels:
+            return f"{match['kernel']} of {'B' if match['other'] else 'A'}{match['launch'] or ''}"
+        return _CALLS.get(name, name)
+
+    return renamed(value, of_side)
