@@ -17,8 +17,8 @@ Where too few quads are calm, as laps are longer than a slice of the scheduler, 
   widened by `_CPU_TIME`: where a call is interrupted, it takes about so much more CPU time at most.
 - Else blocks hold the slices of other programs, more of them the longer a block is, and all threads of a call
   wait for the one that lost its core. That hides a difference or makes one: a call of two threads that is
-  1.27x as fast as eager was seen to take 1.0 to 5.4 times as long. The verdict is UNDECIDED, and the interval,
-  which reaches to the margin, no more than what was seen.
+  1.27x as fast as eager was seen to take 1.0 to 5.4 times as long. The verdict is UNDECIDED, and the
+  interval, which reaches to the margin, no more than what was seen.
 
     10 ms and 30 us, beside four busy loops on a core, whose slices are 4 ms
     by the clock, mean of ten means of ten   54 ms and 33 us: 0.0006
