@@ -33,7 +33,7 @@ from typing import Any
 import torch_patches
 
 from inductor_probe.bench.verdict import conclude
-from inductor_probe.model.bench import Comparison
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.timing import Quad, Series
 
 LAP_S = 0.005

@@ -35,7 +35,8 @@ import torch_patches
 import inductor_probe as ip
 from inductor_probe.files import write_whole
 from inductor_probe.machine.cpu import cpu_name
-from inductor_probe.model.bench import BenchSettings, Comparison
+from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.whatif import GraphWhatIf
 
 RESULTS = Path(__file__).with_name("results")

@@ -16,8 +16,10 @@ import random
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import torch  # noqa: TID253 - it times torch programs
@@ -25,6 +27,7 @@ import torch  # noqa: TID253 - it times torch programs
 from inductor_probe.harness.code_copies import copies_of
 from inductor_probe.harness.quads import Side, Subject, make_ring, make_side, time_quads
 from inductor_probe.harness.server import place_at_random
+from inductor_probe.harness.timing import cpu_clock
 
 SIZE = {"vector": 48_000, "long": 48_000, "scalar": 10_500, "triton": 1 << 24}
 STEP = {"vector": 16, "long": 16, "scalar": 1, "triton": 1024}
@@ -63,6 +66,8 @@ extern "C" void kernel(const float* in, float* out) {{
 }}
 """,
 }
+BASE_S = [0.0]
+"""Seconds that the base of this kind takes here, where lengths of programs are asked for."""
 Kernel = Callable[[Any, Any], object]
 
 
@@ -88,8 +93,31 @@ def kernels(kind: str, names: list[str], comment: str = "") -> dict[str, Kernel]
 
 
 def size_of(kind: str, work: str) -> int:
-    """Return a size with `work` times as much to do."""
-    return round(SIZE[kind] * float(work) / STEP[kind]) * STEP[kind]
+    """Return a size with `work` times as much to do, or that takes as long as `1.2ms` says."""
+    times = seconds_of(work) / BASE_S[0] if work[-1:] == "s" else float(work)
+    return max(round(SIZE[kind] * times / STEP[kind]), 1) * STEP[kind]
+
+
+def seconds_of(length: str) -> float:
+    """Return `1.2ms` or `30us` in seconds."""
+    return float(length[:-2]) * {"ms": 1e-3, "us": 1e-6}[length[-2:]]
+
+
+def programs_of(works: list[str]) -> list[str]:
+    """Return the names of kernels of cases: a share of work is compared with `base`, `3ms:1.2ms` are two."""
+    return [*dict.fromkeys(name for work in works for name in work.split(":"))]
+
+
+def measured_base(kind: str) -> float:
+    """Return the seconds that the base of a kind takes, from a process of its own."""
+    there, here = os.pipe()
+    if not os.fork():
+        kernel, values = kernels(kind, ["base"], " of the server")["base"], torch.rand(2, SIZE[kind])
+        run = partial(kernel, values[0], values[1])
+        os.write(here, repr(min(cpu_clock(run, 1) for _ in range(200))).encode())
+        os._exit(0)
+    os.wait()
+    return float(os.read(there, 64))
 
 
 def triton_kernels(sizes: dict[str, int]) -> dict[str, Kernel]:
@@ -123,11 +151,11 @@ class Child:
     def __init__(self, kind: str, seed: int, works: list[str]) -> None:
         self.rng = random.Random(seed)  # noqa: S311 - no secret
         self.padding = place_at_random(self.rng) if seed >= 0 else []
-        names = ["base", "copy", *works]
+        names = ["base", "copy", *programs_of(works)]
         self.rng.shuffle(names)
         self.kernels = kernels(kind, names)
         device = "cuda" if kind == "triton" else "cpu"
-        x = torch.rand(max(size_of(kind, work) for work in ["1", *works]), device=device)
+        x = torch.rand(max(size_of(kind, work) for work in ["1", *programs_of(works)]), device=device)
         self.values = (x, torch.empty_like(x))
         self.ring = make_ring(self.values, False, self.rng, lambda remark: None)
         self.sides: dict[str, Side] = {}
@@ -146,14 +174,16 @@ class Child:
 
     def answer(self, way: str, case: str, seconds: float, precision: float) -> Any:
         """Time a case in one way: quads, or seconds a call of each side."""
-        a, b = "base", "base" if case == "same" else case
+        a, b = case.split(":") if ":" in case else ("base", "base" if case == "same" else case)
         if way == "quads":
             sides = [self.side(name) for name in ((a, b) if self.rng.random() < 0.5 else (b, a))]
             by_name = {side.name: side for side in sides}
             gc.disable()
+            begin, cpu = time.perf_counter(), time.thread_time()
             quads = time_quads(by_name[a], by_name[b], seconds, precision, self.rng)
+            core = (time.thread_time() - cpu) / (time.perf_counter() - begin)
             gc.enable()
-            return [asdict(quad) for quad in quads]
+            return {"quads": [asdict(quad) for quad in quads], "core": min(core, 1.0)}
         return [time_alone(way, bound(self.kernels[name])(self.values), seconds / 2) for name in (a, b)]
 
 
@@ -187,8 +217,9 @@ def serve(kind: str, works: list[str]) -> None:
     torch.set_num_threads(1)
     if kind in CPP:
         kernels(kind, ["base"], " of the server")  # imports, and what inductor asks of the compiler once
+        BASE_S[0] = measured_base(kind)
         if not os.fork():  # compiles what children will load; none of that lies in this process
-            kernels(kind, ["base", "copy", *works])
+            kernels(kind, ["base", "copy", *programs_of(works)])
             os._exit(0)
         os.wait()
     else:

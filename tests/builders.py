@@ -6,7 +6,8 @@ import json
 import math
 from typing import Any
 
-from inductor_probe.model.bench import BenchResult, Comparison, Measurement, Verdict
+from inductor_probe.model.bench import BenchResult, Measurement
+from inductor_probe.model.comparison import Comparison, Verdict
 from inductor_probe.model.decision import CauseCode, Decision, DecisionKind, Operand, Outcome, TorchFrame
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.store.manifest import manifest_to_json

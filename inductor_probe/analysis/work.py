@@ -18,7 +18,7 @@ from inductor_probe.analysis.symbols import symbols
 from inductor_probe.model.code import Role
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxGraph, FxNode
-from inductor_probe.model.ir import Buffer, BufferLayout, Dep, Dim, MemoryDep, SchedulerNode, WeakDep
+from inductor_probe.model.ir import Buffer, BufferLayout, Dep, Dim, MemoryDep, SchedulerNode, StarDep, WeakDep
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
 from inductor_probe.model.span import Span
 from inductor_probe.model.timing import FlopCount, KernelWork
@@ -47,7 +47,8 @@ def kernel_traffic(
     """Return the bytes read and written over all launches by the generated kernel that runs `nodes`."""
     index = index_of(graph)
     leaves = [index.nodes.leaf[node] for node in nodes if node in index.nodes.leaf]
-    read_elements, written_elements = _reached_elements(leaves, "reads"), _reached_elements(leaves, "writes")
+    read_elements = _reached_elements(index, leaves, "reads")
+    written_elements = _reached_elements(index, leaves, "writes")
     names_of_nodes = {leaf.name for leaf in leaves}
     read: list[Dim | None] = []
     written: list[Dim | None] = []
@@ -157,8 +158,8 @@ def _passed_bytes(index: GraphIndex, arguments: Iterable[Passed]) -> dict[str, D
 def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
     """Return the bytes that unfused nodes read and write together, what they only pass on left out.
 
-    Each buffer counts once a direction, with the elements that are reached; of a library call what
-    `call_traffic` says. None where a size is not known.
+    Each buffer counts once a direction, with the elements that are reached, and what the nodes themselves
+    made is not read from outside; of a library call what `call_traffic` says. None where a size is not known.
     """
     index, members = index_of(graph), set(nodes)
     called: dict[str, dict[Span, KernelLaunch]] = {}
@@ -175,9 +176,16 @@ def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
         for target, made in called.items()
         for size in call_traffic(graph, target, tuple(made.values()))
     ]
-    for side in ("reads", "writes"):
-        reached = _reached_of(graph, leaves, side).items()
-        sizes += [size for name, size in reached if not _stays_inside(graph, name, members)]
+    reads, writes = (_reached_of(graph, leaves, side).items() for side in ("reads", "writes"))
+    sizes += [size for name, size in reads if index.nodes.producer.get(name) not in members]
+    memory: dict[str, list[int | None]] = {}
+    for name, size in writes:
+        if not _stays_inside(graph, name, members):
+            memory.setdefault(_mutated(index, name), []).append(size)
+    for name, parts in memory.items():
+        total, whole = _total(parts), _buffer_bytes(graph, name)
+        several = len(parts) > 1 and isinstance(total, int) and whole is not None
+        sizes.append(min(total, whole) if several else total)  # type: ignore[type-var, arg-type]
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) and (leaves or called) else None
 
@@ -189,6 +197,19 @@ def _library_calls(graph: CompiledGraph, node: str) -> dict[str, tuple[KernelLau
         return {}
     calls = (_calls(graph).get((link.kernel, span)) for span in link.launches)
     return {link.kernel: tuple(call[0] for call in calls if call is not None)}
+
+
+def counted_nodes(graph: CompiledGraph, nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return nodes, in the place of those that a library call runs the first of them.
+
+    What a call moves is all of what each of its nodes moves: it counts once for all of them.
+    """
+    counted = []
+    for node in nodes:
+        calls = _library_calls(graph, node)
+        run = [_calls(graph)[target, call.span][2] for target, made in calls.items() for call in made]
+        counted.append(run[0][0] if run and run[0] else node)
+    return tuple(dict.fromkeys(counted))
 
 
 def argument_bytes(graph: CompiledGraph, text: str) -> Dim | None:
@@ -218,7 +239,7 @@ def _reached_of(
 ) -> dict[str, int | None]:
     """Return the bytes of each buffer that nodes reach; None where that is not known."""
     sizes: dict[str, int | None] = {}
-    for name, elements in _reached_elements(leaves, side).items():
+    for name, elements in _reached_elements(index_of(graph), leaves, side).items():
         size = sizes[name] = _buffer_bytes(graph, name)
         layout = _layout(index_of(graph), name)
         if size is not None and elements is not None and layout is not None:
@@ -269,10 +290,23 @@ def buffer_traffic(graph: CompiledGraph, buffer: str) -> int | None:
     return total
 
 
+def _mutated(index: GraphIndex, name: str) -> str:
+    """Return the buffer whose memory has this name since it was mutated; `name` where none was."""
+    older = name
+    while (known := index.nodes.buffers.get(older)) is not None and known.mutations:
+        older = known.mutations[0]
+    return older
+
+
 def _stays_inside(graph: CompiledGraph, buffer: str, nodes: set[str]) -> bool:
-    """Whether only these nodes write and read a buffer: then fused code keeps it in registers."""
+    """Whether only these nodes write and read a buffer: then fused code keeps it in registers.
+
+    A name that memory has since it was mutated is no buffer of its own: the memory is written.
+    """
     index = index_of(graph)
     if buffer in index.returned or index.nodes.producer.get(buffer) not in nodes:
+        return False
+    if _mutated(index, buffer) != buffer:
         return False
     return set(index.nodes.readers.get(buffer, ())) <= nodes and bool(index.nodes.readers.get(buffer))
 
@@ -310,16 +344,22 @@ def once_passed(launch: KernelLaunch, roles: tuple[Role, ...]) -> dict[str, Pass
 
 
 def _reached_elements(
-    leaves: Iterable[SchedulerNode], side: Literal["reads", "writes"]
+    index: GraphIndex, leaves: Iterable[SchedulerNode], side: Literal["reads", "writes"]
 ) -> dict[str, int | None]:
     """Return how many elements of each buffer some nodes reach at most; None where that is not known."""
     elements: dict[str, int | None] = {}
     deps: dict[Dep, SchedulerNode] = {dep: leaf for leaf in leaves for dep in getattr(leaf, side)}
     for dep, node in deps.items():
-        if not isinstance(dep, WeakDep):
+        if not isinstance(dep, WeakDep) and not _is_order(index, dep, node):
             number, known = _elements(dep, node), elements.get(dep.name, 0)
             elements[dep.name] = None if number is None or known is None else known + number
     return elements
+
+
+def _is_order(index: GraphIndex, dep: Dep, leaf: SchedulerNode) -> bool:
+    """Whether a node only follows what wrote the memory that it mutates: `Scheduler.compute_dependencies`."""
+    mutated = (_mutated(index, name) for buffer in leaf.outputs for name in buffer.mutations)
+    return isinstance(dep, StarDep) and _mutated(index, dep.name) in mutated
 
 
 def _reached_bytes(passed: Passed, names: Iterable[str], elements: Mapping[str, int | None]) -> Dim | None:

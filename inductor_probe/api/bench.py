@@ -125,12 +125,15 @@ def run_file(
     from inductor_probe.analysis.launch_check import check_launches
     from inductor_probe.analysis.operators import collective
     from inductor_probe.analysis.work import kernel_work
+    from inductor_probe.api.own_call import own_calls
     from inductor_probe.api.trust import source_to_run
     from inductor_probe.bench import session
     from inductor_probe.bench_file.source import other_harness
+    from inductor_probe.harness.budget import OWN
     from inductor_probe.machine.cpu import cpu_state, hazards
     from inductor_probe.model.bench import BenchSettings
-    from inductor_probe.store.samples import read_samples
+    from inductor_probe.model.own_call import NoOwnCall, OwnCall
+    from inductor_probe.store.samples import add_own_call, read_samples
 
     settings = settings or BenchSettings()
     if settings.kernel is not None and settings.kernel not in file.kernels:
@@ -151,4 +154,19 @@ def run_file(
     result = session.run_bench_file(
         file.path, settings, known, progress, works, source=source, other_harness=other
     )
-    return Bench(file, result, read_samples(session.samples_path(file.path, settings)).processes)
+    samples = session.samples_path(file.path, settings)
+    if settings.kernel is None:
+        own: tuple[OwnCall, ...] = ()
+        why: NoOwnCall | None = NoOwnCall("not-asked")
+        if settings.own:
+            own, why = own_calls(
+                [graph],
+                budget=settings.budget * OWN,
+                margin=settings.margin,
+                threads=settings.own_threads,
+                processes=settings.processes,
+                progress=progress,
+            )
+        result = replace(result, own=own[0] if own else None, no_own=None if own else why)
+        add_own_call(samples, result.own, result.no_own)
+    return Bench(file, result, read_samples(samples).processes)

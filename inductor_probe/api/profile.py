@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_probe.errors import NotFoundError
+from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.profile import (
     NestTime,
     Profile,
@@ -17,6 +18,7 @@ from inductor_probe.model.profile import (
     ProfilePart,
 )
 from inductor_probe.report.document import Document, Picture
+from inductor_probe.report.pages.own_call import own_lines
 from inductor_probe.report.pages.profile import comparison_page, profile_page
 from inductor_probe.report.plots.flame import flame_svg
 from inductor_probe.report.shown import Shown
@@ -39,6 +41,8 @@ class Profiles(Shown):
     profiles: tuple[Profile, ...]
     details: bool = False
     graphs: tuple[GraphOnDisk, ...] = ()
+    own: tuple[OwnCall, ...] = ()
+    no_own: NoOwnCall | None = None
 
     def with_details(self, details: bool = True) -> Profiles:
         """Return the same with what else is left out: each loop nest, and the lines of the wrapper."""
@@ -65,11 +69,12 @@ class Profiles(Shown):
     @property
     def output(self) -> ProfileOutput:
         """What `--json` prints, as a record."""
-        return ProfileOutput(profiles=self.profiles)
+        return ProfileOutput(profiles=self.profiles, own=self.own, no_own=self.no_own)
 
     @property
     def document(self) -> Document:
         """The parts of a call of each graph, in a table."""
+        yield from own_lines(self.own, self.no_own)
         for profile in self.profiles:
             yield from profile_page(profile, details=self.details, titled=len(self.profiles) > 1)
             yield Picture(partial(flame_svg, profile))
@@ -159,15 +164,28 @@ def profile_graphs(
     Raises:
         ProbeError: a graph's code may not run, or does not.
     """
-    pairs = list(graphs)
+    from inductor_probe.api.own_call import own_calls
+    from inductor_probe.model.bench import BenchSettings
+
+    pairs, settings = list(graphs), settings or BenchSettings(budget=BUDGET_S)
+    own: tuple[OwnCall, ...] = ()
+    why: NoOwnCall | None = NoOwnCall("not-asked")
     profiles = tuple(_profile(graph, write, settings, trust, progress) for graph, write in pairs)
-    return Profiles(profiles, graphs=tuple(graph for graph, _ in pairs))
+    if settings.own:
+        own, why = own_calls(
+            [graph for graph, _ in pairs],
+            budget=settings.budget,
+            margin=settings.margin,
+            threads=settings.own_threads,
+            progress=progress,
+        )
+    return Profiles(profiles, graphs=tuple(graph for graph, _ in pairs), own=own, no_own=why)
 
 
 def _profile(
     graph: GraphOnDisk,
     write: Callable[[], BenchFile],
-    settings: BenchSettings | None,
+    settings: BenchSettings,
     trust: bool,
     progress: Callable[[str], None] | None,
 ) -> Profile:
@@ -176,9 +194,7 @@ def _profile(
     from inductor_probe.bench_file.clocked import clocked_file
     from inductor_probe.files import read_text
     from inductor_probe.machine.cpu import cpu_state, hazards
-    from inductor_probe.model.bench import BenchSettings
 
-    settings = settings or BenchSettings(budget=BUDGET_S)
     require_trust(graph, trust=trust, imports=settings.imports, rewriting=True)
     file = write()
     source = source_to_run(graph, settings, trust=trust)

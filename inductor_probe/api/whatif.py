@@ -13,12 +13,14 @@ from inductor_probe.analysis.causes.candidates import asked_changes
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
+from inductor_probe.api.own_call import own_pair
 from inductor_probe.api.trust import texts_to_run, why_not_launched
 from inductor_probe.bench.client import Server
 from inductor_probe.files import seen_from
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.output import Output
+from inductor_probe.model.own_call import NoOwnCall, OwnPair
 from inductor_probe.model.span import Problem
 from inductor_probe.model.timing import Process
 from inductor_probe.model.whatif import Candidate, GraphWhatIf, WhatIfOutput, acts_at_run_time
@@ -41,7 +43,7 @@ class WhatIf(Shown):
     """Two runs, graph by graph: what changed, whether it is right, and how long both take.
 
     `runs` are A and B, `candidate` is what is different in B, where that was asked for here. `details`: with
-    what else the report is folded.
+    what else the report is folded. `own`: the callables of both programs, where graphs could not be timed.
     """
 
     runs: tuple[RunOnDisk, RunOnDisk]
@@ -49,6 +51,7 @@ class WhatIf(Shown):
     graphs: tuple[GraphWhatIf, ...]
     candidate: Candidate | None = None
     details: bool = False
+    own: OwnPair | NoOwnCall | None = None
 
     @property
     def correct(self) -> bool:
@@ -70,6 +73,8 @@ class WhatIf(Shown):
             only_b=self.diff.added,
             not_timed_with=self._not_timed_with,
             summary=tuple(whatif_sentence(graph, self.candidate) for graph in self.graphs),
+            own=self.own if isinstance(self.own, OwnPair) else None,
+            no_own=self.own if isinstance(self.own, NoOwnCall) else None,
             problems=self.problems,
         )
 
@@ -90,6 +95,7 @@ class WhatIf(Shown):
             not_timed_with=self._not_timed_with,
             samples_of=partial(_samples_of, here),
             details=self.details,
+            own=self.own,
         )
 
     @property
@@ -172,7 +178,38 @@ def whatif(
         for diff, (graph_a, graph_b) in zip(diffs.graphs, compared.pairs, strict=True)
         if only is None or graph_a.path == only.path
     )
-    return WhatIf((a, b), diffs, graphs, candidate)
+    own = None
+    if only is None and _is_of_other_form(diffs, graphs):
+        own = own_pair(
+            *_not_timed_graphs(a, b, diffs, graphs),
+            budget=settings.budget,
+            margin=settings.margin,
+            threads=settings.threads if settings.threads > 1 else None,
+            processes=settings.processes,
+            progress=progress,
+        )
+    return WhatIf((a, b), diffs, graphs, candidate, own=own)
+
+
+def _is_of_other_form(diff: RunDiff, graphs: tuple[GraphWhatIf, ...]) -> bool:
+    """Whether graphs of B take other inputs than those of A or hold other constants, or are more or fewer."""
+    forms = ("inputs-differ", "constants-differ")
+    return bool(diff.added or diff.removed) or any(graph.not_timed in forms for graph in graphs)
+
+
+def _not_timed_graphs(
+    a: RunOnDisk, b: RunOnDisk, diff: RunDiff, graphs: tuple[GraphWhatIf, ...]
+) -> tuple[list[GraphOnDisk], list[GraphOnDisk]]:
+    """Return the graphs of each run that were not timed against a partner; all where one has none such."""
+    timed = [
+        {graph.diff.a.name for graph in graphs if graph.result},
+        {graph.diff.b.name for graph in graphs if graph.result},
+    ]
+    left = [
+        [graph for graph in run.graphs if graph.name not in names]
+        for run, names in zip((a, b), timed, strict=True)
+    ]
+    return left[0] or [*a.graphs], left[1] or [*b.graphs]
 
 
 def timed_graph(

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from inductor_probe.bench.verdict import conclude
-from inductor_probe.model.bench import Comparison
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.timing import Samples, Series
 
 FIRST_LOOK_S = 1.0

@@ -1,11 +1,11 @@
-"""From the rounds of kernels, call and guards to their times, and to a table of them that adds up."""
+"""From the rounds of kernels and call to their times, and to a table of them that adds up."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ _EXCEEDS = 0.05
 """Kernels that take so much of the call's time longer than the call itself need an explanation."""
 _SURE = 3.6
 """The median of n normal numbers has a standard error of 1.86 MAD / sqrt(n); 1.96 of those are 95 %."""
-_Series: TypeAlias = Callable[[OverheadSamples], np.ndarray]
+_Process = TypeVar("_Process", bound=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class _Time:
     samples: int
 
 
-class Rounds:
+class Rounds(Generic[_Process]):
     """The samples that all absolute times of one report rest on, and the one estimator of them.
 
-    A round times every part of a call once: kernels, `call`, guards. What else runs on the machine makes
+    A round times every part of a call once: kernels and `call`. What else runs on the machine makes
     rounds longer and none shorter, for milliseconds or for minutes. So in each process the faster half of the
     rounds counts, ranked by the sum of their parts; a part's time in a process is its median over those
     rounds. Then processes are ranked by the sum of these, a third of them is left out at either end, and the
@@ -50,9 +50,7 @@ class Rounds:
             in the place of the sum of their parts.
     """
 
-    def __init__(
-        self, processes: Sequence[OverheadSamples], ranked: Sequence[np.ndarray] | None = None
-    ) -> None:
+    def __init__(self, processes: Sequence[_Process], ranked: Sequence[np.ndarray] | None = None) -> None:
         self.processes = processes
         series = [[each] for each in ranked] if ranked is not None else [*map(_all_series, processes)]
         self._fast = [_faster_half(each) for each in series]
@@ -63,7 +61,7 @@ class Rounds:
         order, out = sorted(range(len(processes)), key=sums.__getitem__), len(processes) // 3
         self._counted = order[out : len(order) - out]
 
-    def time(self, series: _Series) -> _Time:
+    def time(self, series: Callable[[_Process], np.ndarray]) -> _Time:
         """Return the time of a part, or of a difference of parts; `series` has one number a round."""
         rounds = [series(self.processes[index])[self._fast[index]] for index in range(len(self.processes))]
         medians = np.array([float(np.median(numbers)) for numbers in rounds])
@@ -101,9 +99,10 @@ def _all_series(process: OverheadSamples) -> list[np.ndarray]:
 def times_of_parts(processes: Sequence[OverheadSamples]) -> Mapping[str, Measurement]:
     """Return the times of what was timed in rounds and in quads, by the name that comparisons have for it.
 
-    A kernel with several launches has a time for each: `k alone #1`, `k alone #2`.
+    A kernel with several launches has a time for each: `k alone #1`, `k alone #2`. They are scaled
+    to the call as those of `overheads_of` are: no kernel stands above the call that runs it.
     """
-    rounds, first = Rounds(processes), processes[0]
+    rounds, first, scale = Rounds(processes), processes[0], overheads_of(processes).scale
     names = [part.name for part in first.parts if part.kind == "kernel"]
     numbers: dict[str, int] = {}
     times = {}
@@ -112,7 +111,7 @@ def times_of_parts(processes: Sequence[OverheadSamples]) -> Mapping[str, Measure
             numbers[part.name] = numbers.get(part.name, 0) + 1
             name = f"{part.name} alone"
             name += f" #{numbers[part.name]}" if names.count(part.name) > 1 else ""
-            time = rounds.part(index)
+            time = _scaled(rounds.part(index), scale)
         elif part.kind == "call":
             name, time = CALL, rounds.time(lambda process: np.array(_required(process, "call").seconds))
         else:
@@ -125,9 +124,8 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     """Make the table of one graph from its processes, at least one.
 
     On a CPU a call is what its kernels take alone, and the wrapper, which is what is left of `call`; launches
-    are a part of the kernels' times. The compiled callable is the call and the guards, which are timed by
-    themselves: their difference to a long call would drown in its noise. On CUDA the host's time is divided
-    so, into launches, wrapper and guards, and beside it the time of the GPU.
+    are a part of the kernels' times. On CUDA the host's time is divided so, into launches and wrapper, and
+    beside it the time of the GPU. What is around `call` is timed in the user's program: `call_parts`.
 
     Parts never exceed the whole: where kernels take longer one by one than the call that runs them all, their
     times are scaled to it (`Overheads.scale`), and nothing is left for the rest.
@@ -168,15 +166,8 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
             rows.append(_row("launches", "launches", "host", of_call, len(launched)))
             rows.append(_row("wrapper", "wrapper", "host", _left(rest)))
     rows.append(_row("call", CALL, "host", call))
-    if guarded := all(_part(process, "guards") for process in processes):
-        guards = rounds.time(_guards)
-        rows.append(_row("guards", "guards", "host", _left(guards)))
-        compiled = replace(call, seconds=call.seconds + max(guards.seconds, 0.0))
-        rows.append(_row("compiled", "compiled", "host", compiled))
     rows = _with_shares(rows)
-    walls = [
-        part.wall for process in processes if (part := _part(process, "compiled" if guarded else "call"))
-    ]
+    walls = [_required(process, "call").wall for process in processes]
     gpu = max((row.seconds for row in rows if row.side == "device" and row.kind == "call"), default=0.0)
     return Overheads(
         device=first.device,
@@ -223,7 +214,7 @@ def within(times: Sequence[tuple[float, float]], whole: float) -> tuple[list[tup
     return parts, max(whole - sum(seconds for seconds, _ in parts), 0.0)
 
 
-def _sum(rounds: Rounds, indexes: Sequence[int], field: str) -> _Time:
+def _sum(rounds: Rounds[OverheadSamples], indexes: Sequence[int], field: str) -> _Time:
     """Return the time of several parts: the sum of theirs, which no other row can contradict."""
 
     def total(process: OverheadSamples) -> np.ndarray:
@@ -235,7 +226,9 @@ def _sum(rounds: Rounds, indexes: Sequence[int], field: str) -> _Time:
     return replace(rounds.time(total), seconds=sum(one(index).seconds for index in indexes))
 
 
-def _rest(rounds: Rounds, indexes: Sequence[int], field: str, parts: _Time, call: _Time) -> _Time:
+def _rest(
+    rounds: Rounds[OverheadSamples], indexes: Sequence[int], field: str, parts: _Time, call: _Time
+) -> _Time:
     """Return what is left of a call: the difference of the times that are shown.
 
     It is uncertain by the scatter of the differences within rounds, and by what those say otherwise.
@@ -273,15 +266,5 @@ def _same_steps(processes: Sequence[OverheadSamples]) -> bool:
     return all(names == named[0] for names in named)
 
 
-def _part(process: OverheadSamples, kind: str) -> TimedPart | None:
-    return next((part for part in process.parts if part.kind == kind), None)
-
-
 def _required(process: OverheadSamples, kind: str) -> TimedPart:
     return next(part for part in process.parts if part.kind == kind)
-
-
-def _guards(process: OverheadSamples) -> np.ndarray:
-    part = _required(process, "guards")
-    difference: np.ndarray = np.array(part.seconds) - np.array(part.host)
-    return difference

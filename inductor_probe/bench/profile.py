@@ -146,8 +146,6 @@ class _Conclusion:
             for key in ("inside", "note", "steady")
         )
         self._call = self._time(pristine)
-        guards = self.overheads.row("guards")
-        self._whole = self._call[0] + (max(guards.seconds, 0.0) if guards else 0.0)
         self._line_seconds = self._series_of_lines(self.clocked)
         self._kernels: dict[str, np.ndarray] = {}
         self._nests: dict[tuple[str, int], np.ndarray] = {}
@@ -220,12 +218,11 @@ class _Conclusion:
             yield self._part(part.kind, part.name, time, part.count)
         yield self._part("gap", "gap", (gap, self._call[1]))
         yield self._part("call", CALL, self._call)
-        if guards := self.overheads.row("guards"):
-            yield self._part("guards", "guards", (guards.seconds, guards.uncertainty))
-            yield self._part("compiled", "compiled", (self._whole, self._call[1]))
 
     def _part(self, kind: PartKind, name: str, time: tuple[float, float], count: int = 0) -> ProfilePart:
-        return ProfilePart(kind, name, "host", *time, time[0] / self._whole if self._whole else 0.0, count)
+        return ProfilePart(
+            kind, name, "host", *time, time[0] / self._call[0] if self._call[0] else 0.0, count
+        )
 
     def _launched(self, cuda: bool) -> Iterator[ProfilePart]:
         """Yield kernels and library calls of the wrapper, and what launching takes besides."""
@@ -307,7 +304,7 @@ class _Conclusion:
             loops=loops,
             seconds=seconds,
             uncertainty=off,
-            share=seconds / self._whole if self._whole else 0.0,
+            share=seconds / self._call[0] if self._call[0] else 0.0,
             threads=threads,
             busy=busy,
             launches=self._launch_counts[kernel],
@@ -320,7 +317,7 @@ class _Conclusion:
         for (number, count), (seconds, off) in zip(counts.items(), times, strict=True):
             line = self.lines[number]
             code = " ".join(part.strip() for part in text[line["first"] - 1 : line["last"]])
-            share = seconds / self._whole if self._whole else 0.0
+            share = seconds / self._call[0] if self._call[0] else 0.0
             span = self.file.span_of(line["first"], line["last"])
             yield LineTime(span, code, line["kind"], line["target"], seconds, off, share, count)
 

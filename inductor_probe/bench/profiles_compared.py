@@ -23,8 +23,7 @@ _BETWEEN_PROCESSES = 0.05
 _NOTICED = 0.005
 """Of a call: a part that differs by less makes no difference to it."""
 _ORDER: tuple[PartKind, ...] = (
-    "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call", "guards",
-    "compiled",
+    "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call",
 )  # fmt: skip
 
 

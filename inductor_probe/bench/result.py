@@ -10,11 +10,14 @@ from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts
 from inductor_probe.bench.times import once_timed, times_of
 from inductor_probe.bench.verdict import conclude
 from inductor_probe.machine.roofline import roofline_rows
-from inductor_probe.model.bench import Ablation, BenchResult, Comparison, Measurement
+from inductor_probe.model.bench import Ablation, BenchResult, Measurement
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Samples, Series, Variant
 
 _LONG_S = 0.02
+OPERATORS = "the graph, operator by operator"
+"""As harness/launches.py calls what it compares the call with."""
 _FEW = 18
 """Quads: six in each of three processes, the fewest that are taken of short calls."""
 
@@ -29,7 +32,7 @@ def result_of(samples: Samples) -> BenchResult:
             pairs.setdefault((series.baseline, series.candidate), []).append(series)
     left_out = {name: part for process in processes for name, part in process.ablations}
     order = [
-        "Eager",
+        OPERATORS.partition(" ")[0],
         CALL.partition(" ")[0],
         *first.kernels,
     ]  # samples are in the order in which there was time for them
@@ -81,7 +84,7 @@ def result_of(samples: Samples) -> BenchResult:
         processes=len(processes),
         margin=margin,
         variants=tuple(variants.values()),
-        comparisons=_with_few_samples(comparisons, times),
+        comparisons=_with_few_samples([_believed(pair, times, margin) for pair in comparisons], times),
         times=(*times, *once),
         warnings=(*warnings.values(), *not_believed),
         ablations=ablations,
@@ -93,6 +96,8 @@ def result_of(samples: Samples) -> BenchResult:
         torch=str(first.environment.get("torch") or "") or None,
         command=first.command,
         measured=_measured(samples),
+        own=samples.own,
+        no_own=samples.no_own,
     )
 
 
@@ -100,6 +105,21 @@ def _measured(samples: Samples) -> float | None:
     """Return the seconds that count against the budget; None where an earlier version measured."""
     seconds = [process.measured for process in samples.processes if process.measured is not None]
     return sum(seconds) + (samples.roofline.measured if samples.roofline else 0.0) if seconds else None
+
+
+def _believed(comparison: Comparison, times: Sequence[Measurement], margin: float) -> Comparison:
+    """Return a comparison, undecided where its times contradict its ratio.
+
+    On a busy machine, a ratio that makes a side shorter than the shortest block that was seen of it is wrong.
+    """
+    seconds = {time.name: time.seconds for time in times}
+    ratio = seconds[comparison.candidate] / seconds[comparison.baseline]
+    if not comparison.busy or comparison.low / (1 + margin) <= ratio <= comparison.high * (1 + margin):
+        return comparison
+    subject = Subject("variant", comparison.candidate)
+    shift = {"shift": math.exp(abs(math.log(ratio / comparison.ratio))) - 1}
+    reason = measured("readings-differ", "analysis", subject, shift)
+    return replace(comparison, verdict="UNDECIDED", reason=reason)
 
 
 def _with_few_samples(

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from inductor_probe.model.bench import Comparison, Measurement
+from inductor_probe.model.bench import Measurement
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Process, Series
 
@@ -18,8 +19,9 @@ def times_of(
 
     What was timed in the rounds of kernels and call has that time. Of what was only compared, the ratio is
     known better than the time, since both sides are timed in turns: so its time is the other side's times the
-    ratio. `Compiled call` of 30 us that takes 1.5 times as long as `Eager` makes 20 us for that. Where
-    neither side has a time, the baseline's is the median over all quads of its fastest block.
+    ratio. `Compiled call` of 30 us that takes 1.5 times as long as another makes 20 us for that. Where
+    neither side has a time, the baseline's is the median over all quads of its fastest block. On a busy
+    machine none is below the shortest block that was seen of it: rounds are hit otherwise than quads.
 
     Args:
         series: of all comparisons and processes.
@@ -28,7 +30,7 @@ def times_of(
     """
     names = dict.fromkeys(name for pair in series for name in (pair.baseline, pair.candidate) if name)
     times = {name: measured[name] for name in names if name in measured}
-    ratios = {(pair.baseline, pair.candidate): pair.ratio for pair in comparisons}
+    pairs = {(pair.baseline, pair.candidate): pair for pair in comparisons}
     known = True
     while len(times) < len(names):
         if not known:  # the next baseline that nothing leads to
@@ -36,12 +38,12 @@ def times_of(
             name = baselines[0] if baselines else next(name for name in names if name not in times)
             times[name] = _from_quads(name, series)
         known = False
-        for (baseline, candidate), ratio in ratios.items():
+        for (baseline, candidate), pair in pairs.items():
             if baseline in times and candidate not in times:
-                times[candidate] = _scaled(candidate, times[baseline], ratio, series)
+                times[candidate] = _scaled(candidate, times[baseline], pair.ratio, series, busy=pair.busy)
                 known = True
             elif candidate in times and baseline not in times:
-                times[baseline] = _scaled(baseline, times[candidate], 1 / ratio, series)
+                times[baseline] = _scaled(baseline, times[candidate], 1 / pair.ratio, series, busy=pair.busy)
                 known = True
     return tuple(times[name] for name in names)
 
@@ -81,8 +83,12 @@ def _from_quads(name: str, series: Sequence[Series]) -> Measurement:
     return Measurement(name, middle, mad, len(blocks), "quads")
 
 
-def _scaled(name: str, other: Measurement, ratio: float, series: Sequence[Series]) -> Measurement:
+def _scaled(
+    name: str, other: Measurement, ratio: float, series: Sequence[Series], *, busy: bool
+) -> Measurement:
     """Return the time of `name`, which takes `ratio` times as long as `other`; scatter is that of its own."""
     scatter, seconds = _from_quads(name, series), other.seconds * ratio
+    if busy:
+        seconds = max(seconds, min(blocks_of(name, series), default=0.0))
     mad = scatter.mad / scatter.seconds * seconds if scatter.samples else math.nan
     return Measurement(name, seconds, mad, scatter.samples, "ratio")

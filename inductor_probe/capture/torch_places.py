@@ -6,7 +6,8 @@ place that the installed torch does not have is a note (`not available on torch 
 
 `topics` say what a place is for. `record` places are wrapped in every `probe dump` (`capture/hooks.py`), and
 `decision` places unless `--no-record` is given (`capture/recorders/`). `target` places are replaced where a
-GPU is simulated (`capture/targets/`). The other topics are named after a
+GPU is simulated (`capture/targets/`), `own` places wrapped where the user's callables are timed
+(`capture/own_calls.py`). The other topics are named after a
 question and are the sets of `probe debug --break TOPIC`, in the order in which a compile reaches them. To
 follow a new decision, add a row here; `tests/debugging/test_places.py` says which rows the installed torch
 lacks.
@@ -26,6 +27,7 @@ from typing import Any
 RECORD = "record"
 DECISION = "decision"
 TARGET = "target"
+OWN = "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._dynamo.guards", "is_recompiles_enabled", "whether dynamo logs recompiles", (RECORD,)),
     TorchPlace("torch._dynamo.utils", "reset_frame_count", "when counts of compiles are cleared", (RECORD,)),
     TorchPlace(_FRAME, "_compile", "a compile that fails, also where torch goes on eagerly", (RECORD,)),
+    TorchPlace("torch._dynamo.eval_frame", "_TorchDynamoContext.__call__", "what the script calls", (OWN,)),
     TorchPlace(_FRAME, "CatchErrorsWrapper.__call__", "a full graph that dynamo cannot trace", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__enter__", "the folder of a graph", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__exit__", "that a graph's folder is complete", (RECORD,)),

@@ -43,7 +43,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "How fast": {
         "whatif": ("whatif", "Compile another way, check both, and time them in turns."),
-        "profile": ("profile", "Where the time of a call goes: loop nests, wrapper, launches, guards."),
+        "profile": ("profile", "Where the time of a call goes: guards, wrapper, loop nests, launches."),
         "bench-kernel": ("bench", "Write, check and time a standalone bench file of a graph."),
         "rewrite": ("bench", "List the rewrites of a graph's kernels, or add them to the bench file."),
         "check-kernel": (

@@ -72,7 +72,7 @@ def _show_all_options(ctx: click.Context, parameter: click.Parameter, chosen: bo
     shared_option("--trust"),
     click.option(
         "--help-all", is_flag=True, is_eager=True, expose_value=False, callback=_show_all_options,
-        help="Show 10 more options: inputs, threads, processes, ...",
+        help="Show 11 more options: inputs, threads, processes, ...",
     ),
     click.option(
         "--variant", "variants", multiple=True, hidden=True, type=VARIANT, metavar="NAME[=FILE]",
@@ -88,11 +88,16 @@ def _show_all_options(ctx: click.Context, parameter: click.Parameter, chosen: bo
     ),
     shared_option("--cold/--warm", hidden=True, help=f"{_WHERE_DATA_IS}  [warm; on a GPU cold]"),
     click.option(
-        "--threads", type=CommaList(), default="1", hidden=True, help="Of torch and OpenMP: 1, or 1,2.  [1]"
+        "--threads", type=CommaList(), hidden=True,
+        help="Of torch and OpenMP: 1, or 1,2.  [1; of the script's call those that it has]",
     ),
     click.option(
         "--inputs", type=CommaList(INPUTS), default="random", hidden=True,
         help="random, zeros, sequential, real.  [random]",
+    ),
+    click.option(
+        "--no-script", "own", is_flag=True, flag_value=False, default=True, hidden=True,
+        help="Do not run the script again to time its call against eager.",
     ),
     shared_option("--size", "sizes", hidden=True),
     shared_option("--import", "imports", hidden=True),
@@ -106,7 +111,7 @@ def bench_kernel(
     details: bool,
     trust: bool,
     variants: tuple[str, ...],
-    threads: tuple[int, ...],
+    threads: tuple[int, ...] | None,
     inputs: tuple[str, ...],
     output_format: OutputFormat,
     **options: Any,
@@ -118,6 +123,7 @@ def bench_kernel(
     """
     graph, options["kernel"] = first_graph(options["kernel"], target)
     settings = BenchSettings(**options)
+    counts = threads or (1,)
     untimed = not no_run and lacks_gpu(graph)
     if not no_run:  # before anything is written or said: the refusal of a stranger's dump leaves it as it is
         require_trust(
@@ -140,11 +146,11 @@ def bench_kernel(
     elif not no_run:
         say(f"running it: this executes the code that inductor generated for {graph.name}")
         if untimed:
-            settings = replace(settings, inputs=inputs[0], threads=threads[0])
+            settings = replace(settings, inputs=inputs[0], threads=counts[0])
             return _check_untimed(graph, file, settings, output_format, trust=trust)
         runs = [
-            replace(settings, inputs=values, threads=number)
-            for values, number in itertools.product(inputs, threads)
+            replace(settings, inputs=values, threads=number, own_threads=number if threads else None)
+            for values, number in itertools.product(inputs, counts)
         ]
         return _bench(graph, file, runs, output_format, trust=trust, details=details)
     name = graph.short_name

@@ -30,8 +30,10 @@ from inductor_probe.model.bench import INPUTS, BenchSettings
     SETTINGS,
     VARIABLES,
     shared_option("--budget", default="3s", help="Measuring of each graph: 500ms, 3s, 1m.  [3s]"),
-    click.option("--threads", type=click.IntRange(1, 1024), default=1, metavar="N", show_default=True,
-                 help="Of torch and OpenMP."),
+    click.option("--threads", type=click.IntRange(1, 1024), metavar="N",
+                 help="Of torch and OpenMP.  [1; of the script's call those that it has]"),
+    click.option("--no-script", "own", is_flag=True, flag_value=False, default=True,
+                 help="Do not run the script again to time its call against eager."),
     click.option("--inputs", type=click.Choice(INPUTS), default="random", show_default=True,
                  help="Values of the inputs."),
     click.option("--details", is_flag=True, help="Show all loop nests, and each line of the wrapper."),
@@ -75,7 +77,8 @@ def profile(
         require_new(path, force=force, option=name)
     if len(words) > 2:
         raise click.UsageError(f"one or two of SCRIPT, RUN, GRAPH and FILE, not {len(words)}")
-    settings, sides = BenchSettings(**options), list[Profiles]()
+    threads: int | None = options.pop("threads")
+    settings, sides = BenchSettings(threads=threads or 1, own_threads=threads, **options), list[Profiles]()
     for word in words or (None,):
         file = Path(word) if word is not None and word.endswith(".json") else None
         if file is not None:

@@ -39,8 +39,10 @@ from inductor_probe.cli.screen import (
 )
 from inductor_probe.cli.scripts import SETTINGS, SIMULATED, VARIABLES
 from inductor_probe.errors import ExitCode, ProbeError, StoppedError
-from inductor_probe.model.bench import INPUTS, BenchSettings, Comparison
+from inductor_probe.model.bench import INPUTS, BenchSettings
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.flip import Flip, at_once
+from inductor_probe.model.own_call import OwnPair
 from inductor_probe.model.whatif import Candidate
 from inductor_probe.report.pages.whatif import whatif_sentence
 from inductor_probe.report.units import counted, one_word
@@ -297,7 +299,8 @@ def _one(
     except KeyboardInterrupt:
         raise StoppedError("interrupted", _what_was_measured(a, b, before)) from None
     status = give(answer.with_details(details), output_format, ok=answer.correct)
-    if not any(graph.result or graph.not_timed == "same-code" for graph in answer.graphs):
+    timed = isinstance(answer.own, OwnPair)
+    if not (timed or any(graph.result or graph.not_timed == "same-code" for graph in answer.graphs)):
         status = ExitCode.FAILED  # nothing could be compared: the answer says why
         if any(map(why_not_launched, b.graphs)):
             say(f"{WITHOUT_GPU}: {one_word(f'probe check-kernel {relative(b.path)}')}")

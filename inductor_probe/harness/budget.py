@@ -3,7 +3,7 @@
 `--budget` is how long measuring takes, within a factor of 1.5. It covers all that runs what is measured, or
 copies its data: the profile of a call, recording what kernels are passed, rings of inputs, calibration,
 warm-up, quads, overheads, the roofline. It does not cover what has to be done once whatever is measured
-after it: importing, compiling (kernels, guards, empty kernels), checking, setting up the clock of a GPU.
+after it: importing, compiling (kernels, empty kernels), checking, setting up the clock of a GPU.
 
 It is dealt out in three parts:
 
@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 COMPARISONS, OVERHEADS, ROOFLINE = 0.75, 0.15, 0.1
+OWN = 0.6  # beside them: the call of the user's program against eager, in processes of its own
 PROCESSES = 3  # fewer give no verdict
 MORE_PROCESSES = 9  # where the first ones differ: Student's quantile falls from 4.3 to 2.8, a quarter trimmed
 ALLOWED = 1.35  # of the budget may be used so that there are `PROCESSES`, or one more comparison

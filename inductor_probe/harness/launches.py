@@ -12,18 +12,18 @@ from inductor_probe.harness.inputs import clone
 from inductor_probe.harness.timing import Subject
 
 Pair: TypeAlias = "tuple[Subject, Subject | None]"
+OPERATORS = "the graph, operator by operator"  # it is no eager: operators were decomposed
 
 
 def call_pairs(bench: Bench, inputs: list[Any], right: set[str], *, eager: bool = True) -> Iterator[Pair]:
-    """Pair eager with the pristine call, and that with each right variant of it, on the same inputs."""
+    """Pair the graph with the pristine call, and that with each right variant of it, on the same inputs."""
 
     def caller(title: str, run: Callable[..., object]) -> Subject:
         return Subject(title, lambda values: lambda: run(list(values)), inputs)  # a call empties its list
 
     call, variants = caller("Compiled call", bench.namespace["call"]), {*bench.variants("call")} & right
     if eager and bench.aten_graph is not None:
-        graph = bench.aten_graph()
-        yield caller("Eager (aten graph)", lambda values: graph(*values)), call
+        yield caller(OPERATORS, partial(lambda graph, values: graph(*values), bench.aten_graph())), call
     elif not variants:
         yield call, None
     yield from ((call, caller(name, bench.namespace[name])) for name in sorted(variants))

@@ -7,6 +7,7 @@ import os
 import platform
 import random
 import re
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -30,6 +31,7 @@ from inductor_probe.harness.configs import time_configs
 from inductor_probe.harness.constants import bind_constants
 from inductor_probe.harness.gpu_clock import device_error
 from inductor_probe.harness.inputs import clone, tensors_of
+from inductor_probe.harness.launches import OPERATORS
 from inductor_probe.harness.overheads import measure_overheads
 from inductor_probe.harness.quads import (
     Quad,
@@ -128,12 +130,16 @@ class Checked:
 
 @dataclass
 class Timed:
-    """The quads of a baseline and a candidate, and the seconds spent on them; it may be timed alone."""
+    """The quads of a baseline and a candidate, and the seconds spent on them; it may be timed alone.
+
+    `core` is the part of those seconds in which this thread had a core; None of a GPU.
+    """
 
     baseline: str
     candidate: str | None
     quads: list[Quad]
     spent: float = 0.0
+    core: float | None = None
 
 
 @dataclass
@@ -320,7 +326,7 @@ def rank(pair: Pair, profile: Profile) -> tuple[bool, bool, float]:
 
     What comes late may find no time left. A graph of many kernels has a long call: there eager comes last.
     """
-    eager = pair[0].name.startswith("Eager")
+    eager = pair[0].name == OPERATORS
     alone = pair[1] is None or (eager and len(profile.launches) > MOST_KERNELS)
     return alone, eager, least_seconds(pair, profile)
 
@@ -355,7 +361,7 @@ def time_pairs(  # noqa: PLR0917 - what is known of the pairs
         names, least = tuple(subject.name for subject in pair if subject), least_seconds(pair, profile)
         grace = GRACE_S if least <= BRIEF_S else 0.0
         if comparisons and budget.spent + least > SLACK * budget.seconds + grace:
-            name = names[0] if names[0].startswith("Eager") else names[-1]  # the call has other comparisons
+            name = names[0] if names[0] == OPERATORS else names[-1]  # the call has other comparisons
             untimed.append(name)
             listener.warn(remark("no-budget-left", name, least_s=least, left_s=max(budget.left, 0.0)))
             continue
@@ -438,7 +444,7 @@ def time_pair(  # noqa: PLR0917 - what is known of a pair
     sides: dict[str, Side] = {}
     subjects = [baseline, candidate] if candidate else [baseline]
     ordered = subjects[::-1] if options.copies_first else subjects
-    name, budget = candidate.name if candidate else None, Budget(seconds)
+    budget, cpu_s = Budget(seconds), time.thread_time()
     for subject in ordered:
         key = id(subject.values)
         rings[key] = rings.get(key) or make_ring(
@@ -447,12 +453,14 @@ def time_pair(  # noqa: PLR0917 - what is known of a pair
     if expected > SHORT_S and 2 * SETTLED * expected > budget.left:
         several = [rings[id(subject.values)] for subject in subjects]
         quads = time_long_calls(pair, several, budget.left, expected, rng)
-        return Timed(baseline.name, name, quads, budget.spent)
-    for subject in ordered:
-        sides[subject.name] = make_side(subject, rings[id(subject.values)])
-    b = sides[candidate.name] if candidate else None
-    quads = time_quads(sides[baseline.name], b, max(budget.left, 0.0), options.precision, rng)
-    return Timed(baseline.name, name, quads, budget.spent)
+    else:
+        for subject in ordered:
+            sides[subject.name] = make_side(subject, rings[id(subject.values)])
+        b = sides[candidate.name] if candidate else None
+        quads = time_quads(sides[baseline.name], b, max(budget.left, 0.0), options.precision, rng)
+    spent, on_cuda = budget.spent, any(tensor.is_cuda for tensor in tensors_of(baseline.values))
+    core = None if on_cuda else min((time.thread_time() - cpu_s) / max(spent, 1e-9), 1.0)
+    return Timed(baseline.name, candidate.name if candidate else None, quads, spent, core)
 
 
 def sweep_configs(bench: Bench, options: Options, inputs: list[Any]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ are those of torch/csrc/distributed/c10d/Functional.cpp, which look for a proces
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -64,11 +65,10 @@ STAND_IN = {
 def stand_in() -> torch.library.Library:
     """Have the operators computed so in this process; they are that as long as the result is there."""
     library, operators = torch.library.Library(COLLECTIVES, "IMPL"), getattr(torch.ops, COLLECTIVES)
-    for name, computed in STAND_IN.items():
+    for name in filter(partial(hasattr, operators), STAND_IN):  # torch 2.11 has no `isend`
         for key in ("CPU", "CUDA"):
-            done = torch._C._dispatch_has_kernel_for_dispatch_key(f"{COLLECTIVES}::{name}", key)
-            if hasattr(operators, name) and not done:
-                library.impl(name, computed, key)
+            if not torch._C._dispatch_has_kernel_for_dispatch_key(f"{COLLECTIVES}::{name}", key):
+                library.impl(name, STAND_IN[name], key)
     return library
 
 

@@ -1,12 +1,11 @@
-"""Overheads: what compiled code spends besides its kernels, on launches, the wrapper and dynamo's guards."""
+"""Overheads: what compiled code spends besides its kernels, on launches and the wrapper."""
 
 from __future__ import annotations
 
 import ctypes
-import operator
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,19 +17,17 @@ from torch._inductor.async_compile import AsyncCompile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from inductor_probe.harness.bench import Bench, Call, replaced
+from inductor_probe.harness.bench import Bench, replaced
 from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.gpu_clock import GpuClock, host_seconds
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.judge import ALLOCATORS
+from inductor_probe.harness.laps import TRIES, fastest, kept_lap
 from inductor_probe.harness.quads import (
-    BUSY,
     Ring,
     Side,
     Subject,
-    cpu_clock,
     gpu_clock,
-    involuntary_switches,
     make_side,
     placed,
     run_once,
@@ -43,7 +40,6 @@ MOST_LAUNCHES = 48
 MOST_BYTES = 2 << 30  # of all that launches are passed; a ring holds a few times that
 MOST_SIGNATURES = 4  # each takes seconds to compile once
 FEWEST_ROUNDS = 3
-TRIES = 4
 DEVICE_CALLS = 16  # of a block on a GPU
 NOT_WORK = ("empty", "new_empty", "_reinterpret_tensor", "_alloc_from_pool")  # operators of the wrapper
 
@@ -64,9 +60,8 @@ class Part:
 
     `seconds` is wall time on a CPU, and on CUDA the time that the GPU is busy. `host` is the launch cost: on
     a CPU the same call of an `empty` kernel, on CUDA the time to enqueue. `wall` is, on CUDA, of calls one
-    after the other until the last has ended. For `guards`, `seconds` is with them and `host` without, and
-    the wrapper in neither. `repeated` blocks were taken again because something else had run on our cores;
-    of `disturbed` ones the last try was no better; `tries` is how many there may be now.
+    after the other until the last has ended. `repeated` laps were taken again, as they had lost a core
+    (`laps.kept_lap`); no lap of `disturbed` blocks kept it; `tries` is how many there may be now.
     """
 
     kind: str
@@ -91,28 +86,21 @@ class Part:
             self.host.append(self._block(self.empty, number))
 
     def _block(self, side: Side, number: int) -> float:
-        """Time a block; once more where something else had our core meanwhile, a few times at most."""
-        seconds = 0.0
-        for again in range(self.tries):
-            self.repeated += again > 0
-            run_once(side, number)  # inside the wrapper its data are warm from the step before, too
-            switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
-            seconds = min(side.block(number) for _ in range(2))
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            if cpu >= BUSY * wall and involuntary_switches() == switches:
-                break
-        else:
-            self.disturbed += 1
-        return seconds
+        """Time a block: the fastest of laps that kept their cores, each taken again where it did not."""
+        run_once(side, number)  # inside the wrapper its data are warm from the step before, too
+        laps = [kept_lap(side, number, self.tries) for _ in range(2 * side.laps)]
+        block = fastest(laps)
+        self.repeated += sum(lap.taken - 1 for lap in laps)
+        self.disturbed += block.lost > 0
+        return block.seconds
 
     def on_cuda(self, number: int, clock: GpuClock) -> None:
         """Time it on the device, on the host, and where it is a whole graph, both together."""
         slot = number % len(self.side.runs)
         run = self.side.runs[slot]
-        if self.kind != "compiled":  # on the device it is what `call` is
-            self.seconds.append(clock(run, DEVICE_CALLS))
+        self.seconds.append(clock(run, DEVICE_CALLS))
         self.host.append(host_seconds(run, clock.stream.wait, 5))
-        if self.kind in ("call", "compiled"):
+        if self.kind == "call":
             clock.stream.wait()
             begin = time.perf_counter()
             for _ in range(DEVICE_CALLS):
@@ -163,91 +151,6 @@ class Flops(TorchDispatchMode):  # type: ignore[misc]
         return out
 
 
-class Guarded:
-    """The pristine wrapper behind dynamo's guards on its inputs; nothing is compiled but those.
-
-    Dynamo traces a function that passes its arguments to one opaque call; the backend puts the wrapper in the
-    place of that. So any graph will do, and guards are those of plain arguments: a user's program may have
-    more, and what AOTAutograd adds is left out.
-
-    Attributes:
-        times_compiled: 1 as long as its guards held.
-        times_called: how often the wrapper ran in the first call.
-
-    Raises:
-        RuntimeError: dynamo made something else, or did not run the wrapper.
-    """
-
-    def __init__(self, entry: Callable[[list[Any]], Any], inputs: list[Any]) -> None:
-        self.times_compiled = self.times_called = 0
-        self.entry: Callable[[list[Any]], Any] = self._counting
-        self._pristine = entry
-        outputs = list(entry(clone(inputs)))
-        self._stub: Callable[[list[Any]], Any] = lambda _: outputs
-        self._tensors = [index for index, output in enumerate(outputs) if isinstance(output, torch.Tensor)]
-        tensors = [outputs[index] for index in self._tensors]
-        forms = [(tensor.size(), tensor.stride(), tensor.dtype, tensor.device) for tensor in tensors]
-        self._nothing = torch.empty(0)
-        self._inputs = inputs
-
-        def opaque(*_: Any) -> Any:
-            if not forms:
-                return (torch.empty(0),)
-            return tuple(torch.empty_strided(*form[:2], dtype=form[2], device=form[3]) for form in forms)
-
-        self._opaque = torch.compiler.allow_in_graph(opaque)
-
-        def program(*values: Any) -> Any:
-            return opaque(*values)
-
-        # Dynamo counts the compiles of a code object: a new one is not charged for those of other inputs.
-        program.__code__ = program.__code__.replace()
-        self.run = torch.compile(program, backend=self._backend, fullgraph=True, dynamic=False)
-        self.run(*clone(inputs))
-        if (self.times_called, self.times_compiled) != (1, 1):
-            raise RuntimeError(f"the wrapper ran {self.times_called} times behind dynamo, not once")
-
-    def with_wrapper(self, *values: Any) -> Any:
-        """Call the wrapper behind its guards."""
-        self.entry = self._pristine
-        return self.run(*values)
-
-    def without_wrapper(self, *values: Any) -> Any:
-        """Do the same without the wrapper: return what it returned."""
-        self.entry = self._stub
-        return self.run(*values)
-
-    def without_guards(self, *values: Any) -> Any:
-        """Do the same without guards: what `without_wrapper` takes more is theirs."""
-        self.entry = self._stub
-        return tuple(self.entry(list(values)))
-
-    def _counting(self, args: list[Any]) -> Any:
-        self.times_called += 1
-        return self._pristine(args)
-
-    def _backend(self, traced: Any, _: list[Any]) -> Callable[..., Any]:
-        self.times_compiled += 1
-        nodes = list(traced.graph.nodes)
-        calls = [node for node in nodes if node.op == "call_function" and node.target is self._opaque]
-        placeholders = [node for node in nodes if node.op == "placeholder"]
-        returned = nodes[-1].args[0]
-        if len(calls) != 1 or not all(node.target is operator.getitem for node in returned):
-            raise RuntimeError("dynamo made another graph than one call")
-        order = [placeholders.index(arg) if isinstance(arg, torch.fx.Node) else None for arg in calls[0].args]
-        picked = [node.args[1] for node in returned]
-        if order == list(range(len(placeholders))) and self._tensors == picked:
-            return lambda *args: tuple(self.entry(list(args)))
-
-        def run(*args: Any) -> tuple[Any, ...]:
-            pairs = zip(order, self._inputs, strict=True)
-            outputs = self.entry([value if place is None else args[place] for place, value in pairs])
-            tensors = [outputs[index] for index in self._tensors] or [self._nothing]
-            return tuple(tensors[index] for index in picked)
-
-        return run
-
-
 def measure_overheads(
     bench: Bench,
     inputs: list[Any],
@@ -257,9 +160,9 @@ def measure_overheads(
     further: Sequence[Part] = (),
     kernels: bool = True,
 ) -> dict[str, Any]:
-    """Time kernels, launches, wrapper and compiled callable in turn within `budget`; return it for JSON.
+    """Time kernels, launches, and the wrapper in turn within `budget`; return it for JSON.
 
-    Three rounds there are at least. Compiling does not count: empty kernels, and guards. `further` parts take
+    Three rounds there are at least. Compiling empty kernels does not count. `further` parts take
     turns with the others, and keep what they measure. Without `kernels` those are not timed alone.
 
     Its keys are `device`, `allocations` (by the wrapper, a call), `parts` (see `Part`, in the order they
@@ -282,31 +185,16 @@ def measure_overheads(
         ring = two_slots(inputs, rng)
         call = Subject("call", lambda values: lambda: entry(list(values)), inputs)
         parts.append(Part("call", "call", make_side(call, ring)))
-        guarded = None
-        try:
-            with budget.paused():
-                guarded = Guarded(entry, inputs)
-            compiled = Subject("compiled", caller(guarded.with_wrapper), inputs)
-            parts.append(Part("compiled", "compiled", make_side(compiled, ring)))
-            behind, without = (
-                host_side(run, ring) for run in (guarded.without_wrapper, guarded.without_guards)
-            )
-            parts.append(Part("guards", "guards", behind, without))
-        except Exception as error:  # dynamo has many ways to refuse
-            remarks.append(remark("guards-not-timed", error=first_line(error)))
         # All of them once a round, in random order, so that differences are taken within a round.
         number = 0
         while number < FEWEST_ROUNDS or budget.left > 0:
             for part in rng.sample(turns := [*parts, *further], len(turns)):
                 part.tries = TRIES if budget.left > 0 else 1
-                if clock and part.kind != "guards":
+                if clock:
                     part.on_cuda(number, clock)
                 else:
                     part.on_cpu(number)
             number += 1
-        if guarded and guarded.times_compiled > 1:
-            parts = [part for part in parts if part.kind not in ("compiled", "guards")]
-            remarks.append(remark("guards-recompiled", times=guarded.times_compiled))
         allocated: list[Any] = []
         with watched_allocators(bench.namespace, allocated.append):
             entry(clone(inputs))
@@ -336,19 +224,6 @@ def watched_allocators(
 def two_slots(values: Any, rng: random.Random) -> Ring:
     """Return two copies of values, each placed at random."""
     return Ring(values, 2, partial(placed, rng=rng))
-
-
-def caller(run: Callable[..., Any]) -> Callable[[Any], Call]:
-    """Return what makes a function without arguments, which calls `run` with some values."""
-    return lambda values: lambda: run(*values)
-
-
-def host_side(run: Callable[..., Any], ring: Ring) -> Side:
-    """Bind what runs nothing on a GPU and changes nothing: it is timed by the host."""
-    side = Side("host", [caller(run)(values) for values in ring.slots], ring, cpu_clock, [])
-    side.runs[0]()
-    side.calibrate([side.block(0) for _ in range(3)])
-    return side
 
 
 def steps_of(bench: Bench, inputs: list[Any], remarks: list[Remark]) -> list[Step]:
@@ -395,13 +270,18 @@ def parts_of(steps: list[Step], rng: random.Random, kernels: dict[str, Callable[
         part = Part(step.kind, step.name, make_side(subject, two_slots(values, rng)))
         if kernels and step.kind == "kernel":
             exact, launch = signature(step.launch), step.launch
-            nearest = min(kernels, key=lambda letters: (letters != exact, abs(len(letters) - len(exact))))
-            if nearest != exact:  # not that call; the difference is some ten nanoseconds an argument
-                launch = Launch(None, tuple(_argument(letter) for letter in nearest), {})
-            empty = Subject("empty", launch.starter(kernels[nearest]), launch.values())
+            near = nearest(exact, kernels)
+            if near != exact:  # not that call; the difference is some ten nanoseconds an argument
+                launch = _launch_of(near)
+            empty = Subject("empty", launch.starter(kernels[near]), launch.values())
             part.empty = make_side(empty, two_slots(empty.values, rng))
         parts.append(part)
     return parts
+
+
+def nearest(exact: str, signatures: Iterable[str]) -> str:
+    """Return the signature that is the same, or the one with about as many arguments."""
+    return min(signatures, key=lambda letters: (letters != exact, abs(len(letters) - len(exact))))
 
 
 def signature(launch: Launch) -> str:
@@ -414,8 +294,15 @@ def signature(launch: Launch) -> str:
     )
 
 
-def _argument(letter: str) -> Any:
-    return {"p": torch.empty(1), "P": ctypes.c_void_p(), "i": 1, "f": 1.0}[letter]
+def _launch_of(letters: str) -> Launch:
+    arguments = {"p": torch.empty(1), "P": ctypes.c_void_p(), "i": 1, "f": 1.0}
+    return Launch(None, tuple(arguments[letter] for letter in letters), {})
+
+
+def empty_call(letters: str) -> Callable[[], object]:
+    """Compile an empty kernel, and return a launch of it."""
+    launch = _launch_of(letters)
+    return launch.starter(empty_kernel(letters))(launch.values())
 
 
 def empty_kernel(letters: str) -> Callable[..., object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import random
-import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -22,8 +21,9 @@ from inductor_probe.harness import sides, timing
 from inductor_probe.harness.bench import Call
 from inductor_probe.harness.gpu_clock import GpuClock, session_clock
 from inductor_probe.harness.inputs import clone, tensors_of
+from inductor_probe.harness.laps import Lap, disturbance, fastest, kept_lap
 from inductor_probe.harness.remarks import Remark, remark
-from inductor_probe.harness.sides import LAPS, SLOTS, STEADY, Ring, Side, warm_up
+from inductor_probe.harness.sides import SLOTS, STEADY, Ring, Side, warm_up
 from inductor_probe.harness.timing import FEWEST, Subject, cpu_clock
 
 __all__ = [
@@ -39,7 +39,6 @@ __all__ = [
     "time_quads",
 ]
 
-BUSY = 0.8
 GUARD_EVERY = 6  # quads
 MOST_QUADS = 6  # of calls that are not warmed up: where there is time for more, there is for warming up
 GPU_SLOTS = 2  # each has CUDA graphs of its own
@@ -178,27 +177,16 @@ def make_side(subject: Subject, ring: Ring) -> Side:
 def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) -> Quad:
     """Time quad `number`: a block counts as its fastest lap, and the sides of it take turns lap by lap.
 
-    Watch whether something else ran on our cores meanwhile.
+    A lap that lost its core is taken again; see `laps`.
     """
     if a.calls > 1 and a.laps == 1:
         run_once(a, number)  # so that the first call finds its data warm: of two laps, the second does
-    switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
-    order, seconds = rng.choice(("ABBA", "BAAB")), list[float]()
+    order, blocks = rng.choice(("ABBA", "BAAB")), list[Lap]()
     for names in (order[:2], order[2:]):
         first, second = (a if name == "A" else b for name in names)
-        turns = [(first.lap(number), second.lap(number)) for _ in range(a.laps)]
-        seconds += map(min, zip(*turns, strict=True))
-    quad = Quad(order, seconds, guard)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    switches = involuntary_switches() - switches
-    allowed = a.laps if a.laps == LAPS else 0  # one lap in four may be hit
-    if a.clock is not cpu_clock:
-        return quad
-    if cpu < BUSY * wall and a.laps < LAPS:
-        quad.disturbed = remark("core-shared", core_ms=cpu * 1e3, wall_ms=wall * 1e3)
-    elif switches > allowed:
-        quad.disturbed = remark("core-lost", times=switches)
-    return quad
+        turns = [(kept_lap(first, number), kept_lap(second, number)) for _ in range(a.laps)]
+        blocks += [fastest([turn[side] for turn in turns]) for side in range(2)]
+    return Quad(order, [block.seconds for block in blocks], guard, disturbance(blocks))
 
 
 def run_once(side: Side, number: int) -> None:
@@ -207,11 +195,6 @@ def run_once(side: Side, number: int) -> None:
         slot = number % len(side.runs)
         side.runs[slot]()
         side.ring.restore(slot, side.drifting)
-
-
-def involuntary_switches() -> int:
-    """Return how often this process had to give up a core so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: random.Random) -> list[Quad]:
@@ -282,12 +265,10 @@ def time_long_calls(
         if quads and left < 2 * call_s:
             break
         order = rng.choice(("ABBA", "BAAB") if left >= 4 * call_s else ("AB", "BA"))
-        wall, cpu = time.perf_counter(), time.process_time()
-        laps = [(a if side == "A" else b).lap(len(quads)) for side in order]
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        shared = a.clock is cpu_clock and cpu < BUSY * wall
-        disturbed = remark("core-shared", core_ms=cpu * 1e3, wall_ms=wall * 1e3) if shared else None
-        quads.append(Quad(order, laps, subjects[1] is None, disturbed))
+        wall = time.perf_counter()
+        laps = [kept_lap(a if side == "A" else b, len(quads), tries=1) for side in order]
+        wall = time.perf_counter() - wall
+        quads.append(Quad(order, [lap.seconds for lap in laps], subjects[1] is None, disturbance(laps)))
         spent, calls = spent + wall, calls + len(order)
     return quads
 

@@ -18,8 +18,9 @@ NOT_FLOAT64 = "reference not in float64: "
 OTHERS = "pointers to memory of something else"
 SENTENCES = {  # by the type of the subject, a sentence for each code
     "machine": {
-        "core-shared": "had a core for {core_ms:.1f} of {wall_ms:.1f} ms",
+        "core-shared": "had a core for {core_ms:.1f} of {wall_ms:.1f} ms",  # of older versions
         "core-lost": "lost its core {times} times",
+        "cpu-time": "lost its core {times} times: its times are CPU time",
         "clock-changed": "the clock was {mhz:.0f} MHz instead of {median_mhz:.0f}",
         "data-not-cold": "data are only partly cold: the ring holds {ring_mib} MiB, the cache {cache_mib}",
         "sleep-not-available": "torch.cuda._sleep is not available on torch {torch}: gaps may be timed",
@@ -75,7 +76,10 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "too-many-launches": NOT_ALONE + "call makes more than {most} launches",
         "arguments-too-large": NOT_ALONE + "what they are passed takes more than {most_gib} GiB",
         "launches-included": "launches are part of the kernels' times: {error}",
-        "guards-not-timed": "guards are not timed: {error}",
+        "guards-not-timed": "guards are not timed: {error}",  # of older versions, as the next one
+        "guards-not-skipped": "guards are part of dynamo's entry, as they cannot be skipped: {error}",
+        "not-inductor": "what dynamo compiled runs no graph of inductor",
+        "wrapper-not-marked": "what a wrapper launches is not told apart: {error}",
         "guards-recompiled": "guards are not timed: dynamo compiled {times} times during the measurement",
         "flops-not-counted": "flops are not counted: {error}",
         "too-many-nests": "the times of loop nests are not known: a call runs more than {most} of them",

@@ -40,7 +40,7 @@ class Ring:
 class Side:
     """A subject bound to each slot of a ring; a block of it is so many laps of so many calls.
 
-    `drifting` are tensors that change from call to call.
+    `drifting` are tensors that change from call to call; `beyond` laps in a row were too long for a core.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Side:
     drifting: list[int]
     calls: int = 1
     laps: int = 1
+    beyond: int = 0
 
     def block(self, number: int) -> float:
         """Time one block; return seconds a call of its fastest lap."""

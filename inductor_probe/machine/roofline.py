@@ -64,7 +64,7 @@ def roofline_rows(
 ) -> tuple[RooflineRow, ...]:
     """Compare each kernel that was timed alone with the roofline, in the order of `works`.
 
-    `overheads` have what each takes alone, all of its launches. `cold`: data had left the caches, so that
+    `overheads` have what each takes of a call, all of its launches. `cold`: data had left the caches, so that
     memory bounds any kernel.
     """
     side = "host" if overheads.device == "cpu" else "device"
@@ -72,7 +72,7 @@ def roofline_rows(
     compared = []
     for work in works:
         timed = [row for row in rows if runs_kernel(work.name, row.kind, row.name)]
-        seconds = sum(row.seconds for row in timed) / overheads.scale
+        seconds = sum(row.seconds for row in timed)
         if seconds > 0:
             launches = sum(row.launches for row in timed)
             compared.append(roofline_row(work, seconds, launches, roofline, cold=cold))

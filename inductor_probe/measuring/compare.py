@@ -25,7 +25,7 @@ from statistics import fmean, median, variance
 from inductor_probe.bench.intervals import t_quantile
 from inductor_probe.bench.times import blocks_of
 from inductor_probe.measuring.conclude import facts_of
-from inductor_probe.model.bench import Verdict
+from inductor_probe.model.comparison import Verdict
 from inductor_probe.model.perf import (
     EAGER,
     CaseKey,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from inductor_probe.bench.times import times_of
 from inductor_probe.bench.verdict import conclude
 from inductor_probe.machine.roofline import roofline_row
-from inductor_probe.model.bench import Comparison
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.perf import ColumnFacts, ColumnResult, PerfRow, PerfRun, RowResult
 from inductor_probe.model.timing import KernelWork, Roofline, Series
 

@@ -3,7 +3,7 @@
 Two builds of torch cannot be in one process, and two sessions one after the other measure the machine's drift
 as well. So a child of each interpreter builds the same case, and waits for commands on its standard input:
 
-    {"lap": "compiled", "number": 3}  ->  {"event": "lap", "seconds": 1.2e-5, "switches": 0}
+    {"lap": "compiled", "number": 3}  ->  {"event": "lap", "seconds": 1.2e-5, "lost": 0}
 
 One of them runs a lap while the other waits for the next line. Quads are as in one process: ABBA or BAAB,
 lap by lap, of which the fastest of each side counts, and some of A with itself as guards. What differs is
@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from queue import Empty, Queue
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol
 
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.errors import NotFoundError
@@ -37,6 +37,13 @@ FEWEST = 6
 _ORDERS: tuple[Order, Order] = ("ABBA", "BAAB")
 _PATIENCE_S = 600.0
 _WARM_SHARE = 1 / 8
+
+
+class Laps(Protocol):
+    """Another process, which runs laps when it is asked to."""
+
+    def lap(self, column: str, number: int) -> tuple[int, float]:
+        """Run a lap; return how often it lost its core, in its last attempt, and seconds a call."""
 
 
 class Remote:
@@ -79,11 +86,11 @@ class Remote:
             if event["event"] in names or event["event"] == "over":
                 return event
 
-    def lap(self, column: str, number: int) -> tuple[float, int]:
-        """Run a lap; return seconds a call, and how often the process lost its core."""
+    def lap(self, column: str, number: int) -> tuple[int, float]:
+        """Run a lap; return how often it lost its core, in its last attempt, and seconds a call."""
         self._server.send({"lap": column, "number": number})
         event = self.wait_for("lap")
-        return float(event["seconds"]), int(event["switches"])
+        return int(event["lost"]), float(event["seconds"])
 
     def end(self) -> None:
         """Let the child say what ran until now, and end."""
@@ -161,16 +168,16 @@ def _time(remotes: Sequence[Remote], plan: Plan, number: int, progress: Progress
     for name in names:
         progress(f"timing {name} of both ({number + 1})")
         begin = time.monotonic()
-        quads = _quads(remotes, name, share, plan.settings.margin / 4, rng)
+        quads = time_remotes(remotes, name, share, plan.settings.margin / 4, rng)
         series.append(Series(name, name + SECOND, tuple(quads), time.monotonic() - begin))
     return series
 
 
-def _quads(
-    remotes: Sequence[Remote], column: str, seconds: float, precision: float, rng: random.Random
+def time_remotes(
+    remotes: Sequence[Laps], column: str, seconds: float, precision: float, rng: random.Random
 ) -> list[Quad]:
     """Time quads of one column; the first eighth of the time warms both sides up."""
-    sides: Mapping[str, Remote] = dict(zip("AB", remotes, strict=True))
+    sides: Mapping[str, Laps] = dict(zip("AB", remotes, strict=True))
     begin = time.monotonic()
     for number in range(1000):
         for remote in remotes:
@@ -181,17 +188,15 @@ def _quads(
     while len(quads) < FEWEST or time.monotonic() - begin < seconds:
         number = len(quads)
         guard = number % GUARD_EVERY == GUARD_EVERY - 1
-        order, laps, lost = rng.choice(_ORDERS), list[float](), 0
+        order, blocks = rng.choice(_ORDERS), list[tuple[int, float]]()
         for pair in (order[:2], order[2:]):
-            turns = []
-            for _ in range(LAPS):
-                turn = [sides["A" if guard else side].lap(column, number) for side in pair]
-                turns.append([lap for lap, _ in turn])
-                lost += sum(switches for _, switches in turn)
-            laps += [min(times) for times in zip(*turns, strict=True)]
-        disturbed = None
-        if lost > LAPS:  # one lap in four may be hit
-            disturbed = measured("core-lost", "hazard", Subject("machine", ""), {"times": lost})
+            turns = [
+                [sides["A" if guard else side].lap(column, number) for side in pair] for _ in range(LAPS)
+            ]
+            blocks += map(min, zip(*turns, strict=True))  # the fastest of those that kept their core
+        lost = sum(times for times, _ in blocks)
+        disturbed = measured("core-lost", "hazard", Subject("machine", ""), {"times": lost}) if lost else None
+        laps = [seconds for _, seconds in blocks]
         quads.append(Quad(order, tuple(laps), guard, disturbed))
         if number >= 3 * GUARD_EVERY and number % 10 == 0 and _width(quads) < precision:
             break

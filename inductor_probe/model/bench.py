@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.kernel_check import KernelCheck
 from inductor_probe.model.output import Output
+from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import FlopCount, KernelWork, Resources, Roofline, Variant
 
@@ -88,11 +90,10 @@ class OverheadRow:
 
     On a CPU `call` is kernels, library calls and wrapper, and `launches` are a part of the kernels' times; on
     CUDA the GPU's `call` is kernels, library calls and `rest`, and the host's is launches and wrapper.
-    `compiled` is the host's `call` and the guards.
 
     Attributes:
         kind: `kernel` or `library` (one each, all of its launches), `launches`, `wrapper`, `rest` (what else
-            the GPU does), `call`, `guards`, `compiled`.
+            the GPU does), `call`.
         side: whose time: the host's, or the GPU's. On a CPU all is the host's.
         seconds: one estimate for all rows and tables: see `bench.overheads.Rounds`.
         mad: of the rounds that it rests on. uncertainty: by how much `seconds` may be off.
@@ -124,8 +125,8 @@ class Overheads:
     Attributes:
         wall: on CUDA, seconds from call to call; None on a CPU, where it is the host's time.
         bound: on CUDA, which side is slower: that is what the wall time is.
-        rounds: how many were timed. repeated, disturbed: blocks taken once more since something else ran
-            meanwhile, and those where that did not help.
+        rounds: how many were timed. repeated, disturbed: laps taken once more since they had lost a core, and
+            blocks of which none kept it.
         processes: how many they were timed in.
         scale: what the times of kernels alone were multiplied with, so that they do not exceed the call.
     """
@@ -152,7 +153,7 @@ class RooflineRow:
     """A kernel against the roofline.
 
     Attributes:
-        seconds: a call of the graph, over all of its launches: alone, before the overhead table scales it.
+        seconds: a call of the graph, over all of its launches, as the overhead table has it.
         rate: bytes a second; `place` and `share`: the copy that it is compared to, and the part of that rate.
         flop_rate, flop_share: the same for floating-point operations a second.
         remarks: why a share is not to be believed.
@@ -170,7 +171,6 @@ class RooflineRow:
 
 INPUTS = ("random", "zeros", "sequential", "real")
 """Which values the inputs of a bench file may have."""
-Verdict: TypeAlias = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED", "INVALID"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +221,8 @@ class BenchSettings:
         turns: a file that each process locks while it times, and not while it loads or checks: programs that
             share a GPU take turns.
         whole_call: time variants of the whole call alone: no kernel, no eager, no overheads. Check all.
+        own: run the script again, and time what it calls against eager.
+        own_threads: of torch and OpenMP there; None for those that the script has.
     """
 
     kernel: str | None = None
@@ -236,6 +238,8 @@ class BenchSettings:
     imports: tuple[str, ...] = ()
     turns: Path | None = None
     whole_call: bool = False
+    own: bool = True
+    own_threads: int | None = None
 
     @property
     def has_overheads(self) -> bool:
@@ -259,6 +263,7 @@ class BenchSettings:
         if self.cold is not None:
             options.append("--cold" if self.cold else "--warm")
         options += ["--copies"] if self.copies else []
+        options += [] if self.own else ["--no-script"]
         options += [word for name, size in self.sizes for word in ("--size", f"{name}={size}")]
         options += [word for module in self.imports for word in ("--import", module)]
         return ("probe", "bench-kernel", graph, *options)
@@ -271,7 +276,7 @@ class Measurement:
     Attributes:
         name: `k alone`, `k alone #2` (its second launch), `Compiled call`.
         seconds: a call. mad: median distance of its `samples` from their median, in seconds.
-        source: `rounds` of kernels, call and guards; `quads` of a comparison; `ratio`: the time of what it is
+        source: `rounds` of kernels and call; `quads` of a comparison; `ratio`: the time of what it is
             compared with, times the ratio; `once`: of `k in one call`, all its launches, started one by one.
     """
 
@@ -280,31 +285,6 @@ class Measurement:
     mad: float
     samples: int
     source: Literal["rounds", "quads", "ratio", "once"]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """How long `candidate` takes relative to `baseline`; `BenchResult.times` has both by their names.
-
-    Attributes:
-        ratio: of times, candidate over baseline; `low` to `high` is its interval.
-        verdict: see `bench.verdict`. process_ratios: the ratio in each process.
-        quads: how many the ratio rests on. excluded: how many were disturbed, and left out.
-        reason: why there is no other verdict; None where there is one.
-        remarks: what makes the samples less than plain: drift, bimodality, processes that differ.
-    """
-
-    baseline: str
-    candidate: str
-    ratio: float
-    low: float
-    high: float
-    verdict: Verdict
-    process_ratios: tuple[float, ...]
-    quads: int
-    excluded: int
-    reason: Remark | None = None
-    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +303,7 @@ class BenchResult:
         inputs: size, dtype and memory format of the largest input. values: which ones: `random`.
         data: `warm` or `cold`. margin: a ratio within 1 +- margin is the same time.
         times: of everything timed, one for each name, in the order of timing. warnings: what spoils them.
-        overheads: where the time of the compiled function goes: kernels, launches, wrapper, guards.
+        overheads: where the time of the compiled function goes: kernels, launches, wrapper.
         flops: of each operator of the graph that registers a count; None where not counted.
         ablations: copies that leave a part out, against the kernel. They compute something else, and are no
             improvements.
@@ -332,6 +312,8 @@ class BenchResult:
         resources: of Triton kernels and of copies of them, by name.
         torch: its version; None where samples do not say. command: what measured them.
         measured: seconds that measuring took, in all processes; None where samples do not say.
+        own: the user's callable that compiled the graph, against eager; None where it was not timed.
+        no_own: why it was not; None where samples do not say.
     """
 
     graph: str
@@ -355,6 +337,8 @@ class BenchResult:
     torch: str | None = None
     command: tuple[str, ...] = ()
     measured: float | None = None
+    own: OwnCall | None = None
+    no_own: NoOwnCall | None = None
 
     def time(self, name: str) -> Measurement:
         """Return the time of what is called so in the comparisons."""

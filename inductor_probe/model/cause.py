@@ -54,7 +54,9 @@ class Cause:
             kernel, about its loops, or about nothing else but its nodes. True where nothing was asked for.
         kernels: that run the subjects. nest: which loop nest of the kernel it is, from 1; None where the
             decision is about all of it, or the nest is not known.
-        nodes: unfused nodes that it is about. fx: what they compute. sources: lines of the user's.
+        nodes: unfused nodes that it is about. counted: those that `cost` counts: of the results of a library
+            call, which are nodes of their own, the call alone. fx: what the nodes compute.
+        sources: lines of the user's.
         evidence: lines of the dump: of the nodes, and of their generated code.
         changes: what would turn it, surest first; none where nothing that applies is known.
         proved_kind: the kind of decision that `remark` proves something of.
@@ -71,6 +73,7 @@ class Cause:
     kernels: tuple[str, ...] = ()
     nest: int | None = None
     nodes: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
     fx: tuple[str, ...] = ()
     sources: tuple[SourceLine, ...] = ()
     evidence: tuple[Span, ...] = field(default=(), compare=False)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from inductor_probe.model.bench import Comparison, Measurement, Verdict
+from inductor_probe.model.bench import Measurement
 from inductor_probe.model.codec import Between
+from inductor_probe.model.comparison import Comparison, Verdict
 from inductor_probe.model.output import Output
 from inductor_probe.model.timing import Count, Roofline, Seconds, Series, Variant
 

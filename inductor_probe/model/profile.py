@@ -9,6 +9,7 @@ from inductor_probe.model.bench import Side
 from inductor_probe.model.code import NestKind
 from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
+from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
 
@@ -16,8 +17,7 @@ ClockName: TypeAlias = Literal["tsc", "steady_clock"]
 """What C++ kernels read: the processor's time stamp counter, or `std::chrono::steady_clock`."""
 
 PartKind: TypeAlias = Literal[
-    "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call", "guards",
-    "compiled",
+    "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call",
 ]  # fmt: skip
 """`launches` is what launching takes besides the kernels; `check` those of sizes and strides; `gap` what no
 other part has."""
@@ -29,8 +29,8 @@ LineKind: TypeAlias = Literal["launch", "library", "allocation", "check", "free"
 class ProfilePart:
     """A part of the time of a call, in seconds.
 
-    On a CPU the parts of `host` add up to `compiled`, or to `call` where guards could not be timed. On CUDA
-    those of `host` do so with launches in the place of kernels, and those of `device` to its `call`.
+    On a CPU the parts of `host` add up to `call`. On CUDA those of `host` do so with launches in the place of
+    kernels, and those of `device` to its `call`.
 
     Attributes:
         name: of the kernel or library function; the kind for what has no name.
@@ -187,8 +187,8 @@ class Profile:
 
     @property
     def whole(self) -> ProfilePart:
-        """What the parts add up to: the call with its guards, or without where those are not known."""
-        return [part for part in self.parts if part.kind in ("call", "compiled")][-1]
+        """What the parts of the host add up to."""
+        return [part for part in self.parts if part.kind == "call"][-1]
 
 
 Standing: TypeAlias = Literal["faster", "slower", "same", "only-a", "only-b"]
@@ -247,9 +247,13 @@ class ProfileOutput(Output):
 
     Attributes:
         profiles: of what is named first, A. against: of B. comparisons: of each graph of A with its partner.
+        own: the callables of the script that compiled the graphs of A, against eager. no_own: why one of
+            them is missing; None where none is, or profiles were read from a file.
     """
 
     verb: Literal["profile"] = "profile"
     profiles: tuple[Profile, ...]
     against: tuple[Profile, ...] = ()
     comparisons: tuple[ProfileComparison, ...] = ()
+    own: tuple[OwnCall, ...] = ()
+    no_own: NoOwnCall | None = None

@@ -17,9 +17,11 @@ LayoutCode: TypeAlias = Literal["noncontiguous-access", "short-contiguous-runs",
 """Made by `analysis/layout_remarks.py`."""
 
 HarnessCode: TypeAlias = Literal[
-    "core-shared", "core-lost", "clock-changed", "data-not-cold", "foreign-pointers", "launches-alike",
-    "other-launch-count", "kernels-not-timed", "launches-not-repeatable", "too-many-launches",
+    "core-shared", "core-lost", "cpu-time", "clock-changed", "data-not-cold", "foreign-pointers",
+    "launches-alike", "other-launch-count", "kernels-not-timed", "launches-not-repeatable",
+    "too-many-launches",
     "arguments-too-large", "launches-included", "guards-not-timed", "guards-recompiled",
+    "guards-not-skipped", "not-inductor", "wrapper-not-marked",
     "flops-not-counted", "sleep-not-available", "not-replayed", "other-stream", "host-waits",
     "profiler-empty", "autotune-cache-in-use", "scaled-configs-missing", "config-not-compiled",
     "config-not-run", "config-left-out", "config-wrong", "no-reference", "constant-missing",

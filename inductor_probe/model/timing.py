@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from inductor_probe.model.codec import Between
+from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.remark import Remark
 
 Element: TypeAlias = "int | str | float | bool | None"
@@ -123,14 +124,14 @@ class TimedPart:
     """One thing that was timed in every round of one process; all times are seconds a call.
 
     Attributes:
-        kind: a launch of a generated `kernel`, a `library` call, the whole `call`, or `compiled`: `call`
-            behind dynamo's guards; or those `guards` alone.
+        kind: a launch of a generated `kernel`, a `library` call, or the whole `call`. Of earlier versions,
+            `compiled` and `guards` are of a stand-in for the user's function, and are not shown.
         seconds: wall time on a CPU, on CUDA the time that the GPU was busy; one number a round.
         host: the launch: on a CPU the same call of an empty kernel, on CUDA the time to enqueue. Empty where
-            not known. For `guards`, `seconds` is with them and `host` without.
+            not known.
         wall: on CUDA, of calls one after the other until the last has ended.
-        repeated, disturbed: blocks taken once more since something else ran meanwhile, and those where that
-            did not help.
+        repeated, disturbed: laps taken once more since they had lost a core, and blocks of which none kept
+            it.
     """
 
     kind: Literal["kernel", "library", "call", "compiled", "guards"]
@@ -169,6 +170,48 @@ class OverheadSamples:
     remarks: tuple[Remark, ...] = ()
 
 
+Interval: TypeAlias = Literal[
+    "compiled", "forward", "dynamo", "between", "fx", "fx-backward", "call", "call-backward", "guards",
+    "kernel", "library", "copy", "gpu-kernel", "gpu-copy", "gpu-gap", "gpu-wall",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TimedInterval:
+    """What was between two readings of a clock, in seconds a call of the user's: one number a round.
+
+    Attributes:
+        kind: the call (`compiled`) and, where a backward belongs to it, its `forward`; what dynamo compiled,
+            and what runs `between` several of those; inductor's graphs (`fx`), and their generated `call`, of
+            a backward apart; lines of wrappers that run a `kernel`, a `library` function or a `copy`; what a
+            GPU does, its gaps, and calls one after the other until it has done all. `guards` is a call that
+            leaves out what dynamo compiled.
+        host: of a kernel, the same launches of an empty one; of `guards`, the same call without them.
+        launches: in a call.
+    """
+
+    kind: Interval
+    name: str
+    seconds: tuple[Seconds, ...]
+    host: tuple[Seconds, ...] = ()
+    launches: Count = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CallSamples:
+    """What one process timed of a call.
+
+    Attributes:
+        device: `cpu` or `cuda`. graphs: functions of dynamo that it runs. allocations: of wrappers in Python.
+    """
+
+    device: str
+    allocations: Count
+    graphs: Count
+    parts: tuple[TimedInterval, ...]
+    remarks: tuple[Remark, ...] = ()
+
+
 Order: TypeAlias = Literal["ABBA", "BAAB", "AB", "BA"]
 Side: TypeAlias = Literal["A", "B"]
 
@@ -179,9 +222,10 @@ class Quad:
 
     Attributes:
         order: which block was whose. `AB` and `BA` are of calls so long that there was no time for more.
-        seconds: of a call, for each block, of its fastest lap.
+        seconds: of a call, for each block, of its fastest lap; of those that kept their cores, if any did.
         guard: B was A once more, so that their ratio should be 1.
-        disturbed: what else ran on the cores, or which clock the GPU had; None if nothing did.
+        disturbed: a block had no lap that kept its cores, or a GPU another clock; None if neither. With the
+            code `cpu-time`, what is in `seconds` for such a block is CPU time.
     """
 
     order: Order
@@ -204,12 +248,17 @@ class Series:
     """The quads of one comparison in one process, and the seconds spent on them.
 
     Without a candidate the baseline was timed alone, against itself.
+
+    Attributes:
+        core: the part of those seconds in which the process had a core; None where that was not measured, or
+            a GPU was timed.
     """
 
     baseline: str
     candidate: str | None
     quads: tuple[Quad, ...]
     spent: Annotated[float, Between(0, 1e6)]
+    core: Annotated[float, Between(0, 1)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +313,12 @@ class Samples:
         margin: a ratio from 1 / (1 + margin) to 1 + margin is the same time.
         roofline: of the machine, measured in the same run; None where it was not.
         works: what each kernel has to do in a call.
+        own: the user's callable against eager. no_own: why it was not timed.
     """
 
     processes: tuple[Process, ...]
     margin: float
     roofline: Roofline | None = None
     works: tuple[KernelWork, ...] = ()
+    own: OwnCall | None = None
+    no_own: NoOwnCall | None = None

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from inductor_probe.model.bench import CALL, OTHER_CALL, BenchResult, Comparison
+from inductor_probe.model.bench import CALL, OTHER_CALL, BenchResult
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.decision import DecisionKind, Outcome
 from inductor_probe.model.diff import DecisionChange, FactChange, GraphDiff
 from inductor_probe.model.flip import Flip, FlipResult, instead
 from inductor_probe.model.output import Output
+from inductor_probe.model.own_call import NoOwnCall, OwnPair
 from inductor_probe.model.span import Problem
 from inductor_probe.model.timing import Variant
 
@@ -290,6 +292,8 @@ class WhatIfOutput(Output):
             too; both were timed as this command was started, so that the times do not show what they do then.
         trials: candidates by rank, where there were several. margin, threads: with which those were timed.
         summary: a sentence for each pair, or one for all candidates.
+        own: the callables of both programs against each other, where graphs of them could not be. no_own: why
+            they were not timed either.
     """
 
     verb: Literal["whatif"] = "whatif"
@@ -307,6 +311,8 @@ class WhatIfOutput(Output):
     threads: int | None = None
     summary: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = field(default=())
+    own: OwnPair | None = None
+    no_own: NoOwnCall | None = None
 
 
 @dataclass(frozen=True, slots=True)

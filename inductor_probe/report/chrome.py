@@ -31,10 +31,6 @@ def _events(process: int, profile: Profile) -> Iterator[dict[str, object]]:
     for thread in sorted({_thread(span) for span in profile.timeline}):
         name = names.get(thread, f"thread {thread} of kernels")
         yield {"name": "thread_name", "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
-    start = 0.0
-    if guards := profile.part("guards"):
-        start = max(guards.seconds, 0.0)
-        yield _event("guards (timed apart)", "guards", process, 0, 0.0, start)
     origins = {part.name: (part.nodes, part.sources) for part in profile.parts if part.kind == "kernel"}
     origins |= {
         f"{nest.kernel} loop nest {nest.number}": (nest.nodes, nest.sources)
@@ -52,7 +48,7 @@ def _events(process: int, profile: Profile) -> Iterator[dict[str, object]]:
             _CATEGORIES[span.kind],
             process,
             _thread(span),
-            start + span.begin,
+            span.begin,
             span.end - span.begin,
             span.depth,
         )

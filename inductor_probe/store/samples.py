@@ -4,7 +4,8 @@ One JSON object:
 
     {"schema": 2, "probe": "0.5.0", "margin": 0.01,
      "roofline": null, or {"machine": the fields of `Roofline`, "works": [those of each `KernelWork`]},
-     "processes": [what each run of the bench file wrote]}
+     "processes": [what each run of the bench file wrote],
+     "own": the fields of `OwnCall`, or null, "no_own": those of `NoOwnCall`, or null}
 
 What a run writes has the keys of `Process`, besides `schema`, `sizes` and `configs`; it is stored as it came.
 Two things differ from the records: `flops` is a list of pairs, and `schema` may be 1.
@@ -20,8 +21,9 @@ from typing import Annotated, Any
 
 from inductor_probe import __version__
 from inductor_probe.errors import NotFoundError, UnreadableError
-from inductor_probe.files import LARGEST_JSON, json_of, read_text
+from inductor_probe.files import LARGEST_JSON, json_of, read_text, write_whole
 from inductor_probe.model.codec import Between, from_json, to_json
+from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.remark import Subject, reported
 from inductor_probe.model.timing import KernelWork, OverheadSamples, Process, Roofline, Samples, Series
 
@@ -32,6 +34,7 @@ Schema 1 had sentences where schema 2 has remarks (`warnings`, `disturbed`, `not
 `roofline`, with `found` for `peaks`. It is still read: an edited bench file keeps the harness that it was
 made with.
 """
+_FORMERLY, _OPERATORS = "Eager (aten graph)", "the graph, operator by operator"
 _KEYS_OF_SCHEMA_1 = {"ceilings": "roofline", "found": "peaks", "notes": "remarks", "note": "remarks"}
 
 
@@ -48,6 +51,15 @@ class _File:
     margin: Annotated[float, Between(0, 1)] = 0
     roofline: _Machine | None = None
     processes: tuple[Mapping[str, Any], ...] = ()
+    own: OwnCall | None = None
+    no_own: NoOwnCall | None = None
+
+
+def add_own_call(path: Path, own: OwnCall | None, no_own: NoOwnCall | None) -> None:
+    """Write into a results file what the user's own call took, or why it was not timed."""
+    data = json_of(read_text(path, largest=LARGEST_JSON))
+    data |= {"own": to_json(own) if own else None, "no_own": to_json(no_own) if no_own else None}
+    write_whole(path, json.dumps(data, allow_nan=False) + "\n")
 
 
 def samples_text(
@@ -94,6 +106,8 @@ def read_samples(path: Path) -> Samples:
             file.margin,
             machine.machine if machine else None,
             machine.works if machine else (),
+            file.own,
+            file.no_own,
         )
     except ValueError as error:
         raise UnreadableError(
@@ -117,9 +131,15 @@ def process_of(data: Any, where: str = "") -> Process:
             overheads = overhead_samples(data["overheads"], f"{where}.overheads".lstrip("."))
         data = {key: value for key, value in data.items() if key != "overheads" and value is not None}
     process = from_json(Process, data, where)
+    process = replace(process, comparisons=tuple(map(_as_called_now, process.comparisons)))
     for number, series in enumerate(process.comparisons):
         check_quads(series, f"{where}.comparisons[{number}].quads".lstrip("."))
     return replace(process, overheads=overheads)
+
+
+def _as_called_now(series: Series) -> Series:
+    """Return a series in which the graph has the name of now: earlier it was called eager."""
+    return replace(series, baseline=_OPERATORS) if series.baseline == _FORMERLY else series
 
 
 def check_quads(series: Series, place: str) -> None:
@@ -150,13 +170,12 @@ def overhead_samples(data: Any, where: str = "overheads") -> OverheadSamples:
         data = {**data, "flops": flops}
     samples = from_json(OverheadSamples, data, where)
     parts, cuda, place = samples.parts, samples.device != "cpu", f"{where}.parts"
-    for kind, least in (("call", 1), ("compiled", 0), ("guards", 0)):
-        if not least <= (count := sum(part.kind == kind for part in parts)) <= 1:
-            raise ValueError(f"{place} has {count} times of {kind} instead of 1")
+    if (count := sum(part.kind == "call" for part in parts)) != 1:
+        raise ValueError(f"{place} has {count} times of call instead of 1")
     for part in parts:  # `overheads_of` takes differences round by round
-        needed = {part.seconds} if part.kind != "compiled" or not cuda else set()
-        needed |= {part.host} if part.kind == "guards" or cuda else set()
-        if () in needed:
+        if part.kind in ("compiled", "guards"):  # of earlier versions
+            continue
+        if () in ((part.seconds, part.host) if cuda else (part.seconds,)):
             raise ValueError(f"{place} has no times of {part.name}")
     if len({len(series) for part in parts for series in (part.seconds, part.host, part.wall) if series}) > 1:
         raise ValueError(f"{place} has rounds of different length")

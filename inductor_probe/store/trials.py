@@ -16,8 +16,9 @@ from typing import Any
 from inductor_probe import __version__
 from inductor_probe.errors import UnreadableError
 from inductor_probe.files import LARGEST_JSON, json_of, read_text, write_whole
-from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings, Comparison, Verdict
+from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings
 from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.comparison import Comparison, Verdict
 from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Rank, Trial, TrialReason, TrialsIndex
 
 

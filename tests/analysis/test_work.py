@@ -14,6 +14,7 @@ from inductor_probe.analysis.memory_format import element_bytes, size_bytes
 from inductor_probe.analysis.work import (
     buffer_traffic,
     call_traffic,
+    counted_nodes,
     flops_by_node,
     kernel_work,
     node_traffic,
@@ -145,6 +146,38 @@ def test_a_call_moves_the_same_bytes_in_every_screen(folder: Path) -> None:
             assert node_traffic(graph, row.nodes) == read + written
             if len(row.launches) == 1:
                 assert {node_traffic(graph, [node]) for node in row.nodes} == {read + written}
+
+
+@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+def test_the_nodes_of_a_kernel_never_move_more_than_it(folder: Path) -> None:
+    """Of memory that two nodes of a kernel mutate, both counted, and what a scatter only follows was read."""
+    found = graph_dir(folder)
+    assert found is not None
+    graph = read_graph(found)
+    for row in kernel_rows(graph):
+        read = row.bytes_read if row.recorded_read is None else row.recorded_read
+        written = row.bytes_written if row.recorded_written is None else row.recorded_written
+        moved = node_traffic(graph, row.nodes)
+        if row.backend == "extern" or len(row.launches) != 1 or moved is None:
+            continue
+        if isinstance(read, int) and isinstance(written, int):
+            assert moved <= read + written
+
+
+def test_a_buffer_that_is_mutated_inside_of_a_fused_node_is_written(read: Read) -> None:
+    """State of an optimizer that a fused node changes, and reads then, counted as kept in registers."""
+    graph = read("torch-2.11.0-cuda/foreach_adam")
+    (row,) = (row for row in kernel_rows(graph) if row.name == "triton_for_fused_1")
+    assert (row.bytes_read, row.bytes_written) == (262160, 196608)
+    assert node_traffic(graph, row.nodes) == 262160 + 196608
+
+
+def test_the_results_of_a_library_call_count_with_it(read: Read) -> None:
+    """`op1 +1 not-tried` had twice the bytes of a convolution: once as the call, once as its result."""
+    graph = read(f"{PROGRAMS}/fallbacks")
+    (row, *_) = (row for row in kernel_rows(graph) if row.backend == "extern" and len(row.nodes) > 1)
+    assert len(row.launches) == 1
+    assert {counted_nodes(graph, [node]) for node in row.nodes} == {counted_nodes(graph, row.nodes)}
 
 
 def test_a_view_moves_nothing(read: Read) -> None:

@@ -60,15 +60,13 @@ def test_the_parts_add_up_to_the_call_and_what_is_missing_is_a_row(one: ip.Profi
     (profile,) = one.profiles
     kinds = [part.kind for part in profile.parts]
     assert kinds == [
-        "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call", "guards",
-        "compiled",
+        "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call",
     ]  # fmt: skip
     seconds = {part.kind: part.seconds for part in profile.parts}
     inside = sum(seconds[kind] for kind in kinds[:8])
     assert inside == pytest.approx(seconds["call"])
     assert min(seconds.values()) >= 0
     assert sum(line.seconds for line in profile.lines) <= seconds["call"] * (1 + 1e-9)
-    assert seconds["call"] + max(seconds["guards"], 0.0) == pytest.approx(seconds["compiled"])
     assert profile.whole.share == pytest.approx(1.0)
 
 
@@ -122,7 +120,7 @@ def test_what_reading_clocks_costs_is_measured_and_said(one: ip.Profiles) -> Non
 def test_a_trace_has_each_line_kernel_and_nest_within_what_is_around_it(one: ip.Profiles) -> None:
     (profile,) = one.profiles
     events = [event for event in json.loads(one.chrome)["traceEvents"] if event["ph"] == "X"]
-    assert len(events) == len(profile.timeline) + 1
+    assert len(events) == len(profile.timeline)
     by_kind: dict[str, list[dict[str, float]]] = {}
     for event in events:
         by_kind.setdefault(event["cat"], []).append(event)
@@ -154,7 +152,7 @@ def test_the_command_writes_a_trace_and_no_file_over_another(
     ran = probe("profile", run.graphs[0].path, "--budget", "50ms", "--chrome", "t.json", COLUMNS="80")
     assert ran.status == 0, ran.err
     assert all(len(line) <= 80 for line in ran.out.split("\n"))
-    assert "Compiled call with guards" in ran.out
+    assert "Compiled call" in ran.out
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     assert (tmp_path / "mine.json").read_text() == "mine"
 
@@ -224,7 +222,7 @@ def test_a_flame_view_has_each_part_within_what_is_around_it(one: ip.Profiles) -
         for group in root.iter("{http://www.w3.org/2000/svg}g")
     ]
     titles = " ".join(title for title, *_ in boxes)
-    for name in ("Compiled call with guards", "guards", "loop nest", "wrapper"):
+    for name in ("Compiled call", "loop nest", "wrapper"):
         assert name in titles
     whole = boxes[0]
     assert all(x >= -0.01 and x + width <= whole[3] + 60 for _, x, _, width in boxes)
@@ -243,9 +241,8 @@ def test_a_profile_of_a_gpu_says_what_calls_in_a_loop_wait_for(two: Profile) -> 
             ("gap", "gap", "device", on_gpu * 0.25),
             ("call", "Compiled call", "device", on_gpu), ("launches", "launches", "host", 7e-6),
             ("gap", "gap", "host", 8e-6), ("call", "Compiled call", "host", 15e-6),
-            ("guards", "guards", "host", 5e-6), ("compiled", "compiled", "host", 20e-6),
         )  # fmt: skip
-        wholes = {"device": on_gpu, "host": 20e-6}
+        wholes = {"device": on_gpu, "host": 15e-6}
         return tuple(
             ProfilePart(kind, name, side, time, 0.0, time / wholes[side]) for kind, name, side, time in named
         )
@@ -253,10 +250,10 @@ def test_a_profile_of_a_gpu_says_what_calls_in_a_loop_wait_for(two: Profile) -> 
     bare = replace(two, device="cuda", nests=(), lines=(), call=15e-6)  # what this machine took is not of it
     long, short = (replace(bare, parts=parts(time)) for time in (40e-6, 4e-6))
     assert profile_sentence(long) == (
-        "A call takes 40.00 us of the GPU and 20.00 us of the host, 5.000 us of it guards. Calls in a loop "
-        "wait for the GPU: triton_poi_fused_0 is 75.0 % of its time."
+        "A call takes 40.00 us of the GPU and 15.00 us of the host. Calls in a loop wait "
+        "for the GPU: triton_poi_fused_0 is 75.0 % of its time."
     )
-    assert profile_sentence(short).endswith("wait for the host: in no part is 40.0 % of its time.")
+    assert profile_sentence(short).endswith("wait for the host: in no part is 53.3 % of its time.")
     titles = [
         part for part in flame_svg(long).split("<title>") if part.startswith(("GPU", "triton_", "in no"))
     ]

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from inductor_probe.bench.overheads import overheads_of, times_of_parts
-from inductor_probe.harness.remarks import remark
 from inductor_probe.model.bench import Overheads
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.samples import overhead_samples
@@ -32,12 +31,12 @@ ON_CPU = (
     part("kernel", "k0", [50.0, 100.0, 55.0], [1.0, 1.0, 1.0]),
     part("library", "aten.mm.out", [300.0, 600.0, 330.0]),
     part("call", "call", [500.0, 1000.0, 550.0]),
-    part("guards", "guards", [9.0, 10.0, 9.0], [1.0, 2.0, 1.0]),
+    part("guards", "guards", [9.0, 10.0, 9.0], [1.0, 2.0, 1.0]),  # of earlier versions, as the next one
     part("compiled", "compiled", [510.0, 1010.0, 560.0]),
 )
 
 
-def test_on_a_cpu_the_rows_add_up_to_the_compiled_callable() -> None:
+def test_on_a_cpu_the_rows_add_up_to_the_call() -> None:
     """The second round ran at half the speed: it is not of the faster half, in any row."""
     overheads = table(written(*ON_CPU))
     seconds = {row.kind: row.seconds for row in overheads.rows}
@@ -47,11 +46,8 @@ def test_on_a_cpu_the_rows_add_up_to_the_compiled_callable() -> None:
         "launches": 2.0,  # of the kernels' time
         "wrapper": 52.5,
         "call": 525.0,
-        "guards": 8.0,
-        "compiled": 533.0,
     }
     assert seconds["kernel"] + seconds["library"] + seconds["wrapper"] == seconds["call"]
-    assert seconds["call"] + seconds["guards"] == seconds["compiled"]
     launches = {row.kind: row.launches for row in overheads.rows}
     assert (launches["kernel"], launches["library"], launches["launches"]) == (2, 1, 2)
     assert (overheads.rounds, overheads.bound) == (3, None)
@@ -67,16 +63,6 @@ def test_a_process_that_was_slow_in_every_part_does_not_count() -> None:
     slow = [part(one["kind"], one["name"], [9 * time for time in one["seconds"]]) for one in ON_CPU[:4]]
     overheads = table(written(*ON_CPU[:4]), written(*slow), written(*ON_CPU[:4]))
     assert [row.seconds for row in overheads.rows if row.kind == "call"] == [525.0]
-
-
-def test_guards_are_those_timed_by_themselves_whatever_a_long_call_takes() -> None:
-    """Beside `guards 453.8 us`, which was the difference of two long calls, a report had 18.33 us."""
-    noisy = part("compiled", "compiled", [400.0, 1100.0, 1550.0])
-    overheads = table(written(*ON_CPU[:5], noisy))
-    guards, compiled = overheads.row("guards"), overheads.row("compiled")
-    assert guards is not None
-    assert compiled is not None
-    assert (guards.seconds, compiled.seconds) == (8.0, 533.0)
 
 
 def test_kernels_that_take_longer_than_the_call_leave_no_wrapper() -> None:
@@ -98,16 +84,9 @@ def test_rounds_of_all_processes_count() -> None:
     assert table(written(*ON_CPU), written(*ON_CPU)).rounds == 6
 
 
-def test_without_guards_in_one_process_the_total_is_call() -> None:
-    found = table(written(*ON_CPU), written(*ON_CPU[:4], remarks=[remark("guards-not-timed", error="x")]))
-    assert found.row("compiled") is None
-    assert found.row("guards") is None
-    assert list(map(sentence, found.remarks)) == ["guards are not timed: x"]
-
-
 def test_without_kernels_no_wrapper_is_made_up() -> None:
     found = table(written(*ON_CPU[3:]))
-    assert [row.kind for row in found.rows] == ["call", "guards", "compiled"]
+    assert [row.kind for row in found.rows] == ["call"]
 
 
 def test_what_may_be_nothing_is_not_told() -> None:
@@ -125,8 +104,6 @@ def test_on_cuda_each_side_adds_up_and_the_slower_one_bounds() -> None:
         written(
             part("kernel", "t0", [4.0] * 3, [5.0] * 3),
             part("call", "call", [5.0] * 3, [20.0] * 3, [21.0] * 3),
-            part("compiled", "compiled", [], [30.0] * 3, [31.0] * 3),
-            part("guards", "guards", [12.0] * 3, [2.0] * 3),
             device="cuda",
         )
     )
@@ -138,10 +115,8 @@ def test_on_cuda_each_side_adds_up_and_the_slower_one_bounds() -> None:
         ("host", "launches"): 5.0,
         ("host", "wrapper"): 15.0,
         ("host", "call"): 20.0,
-        ("host", "guards"): 10.0,
-        ("host", "compiled"): 30.0,
     }
-    assert (found.bound, found.wall) == ("host", 31.0)
+    assert (found.bound, found.wall) == ("host", 21.0)
     assert {row.side for row in found.rows if row.share == 1.0} == {"host", "device"}
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.api.profile import joined
-from inductor_probe.bench.overheads import overheads_of, within
+from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts, within
 from inductor_probe.bench.times import once_timed
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.profile import NestTime, Profile, ProfilePart
@@ -63,6 +63,9 @@ def test_the_parts_of_a_call_never_exceed_it(name: str, first: int, part: int, f
     processes = MEASURED[name][first % len(MEASURED[name]) :]
     table = overheads_of([disturbed(processes[0], part, factor), *processes[1:]])
     assert 0 <= table.scale <= 1
+    times = times_of_parts([disturbed(processes[0], part, factor), *processes[1:]])
+    alone = sum(time.seconds for name, time in times.items() if name != CALL)
+    assert alone <= times[CALL].seconds * (1 + 1e-9), "a kernel of 2.268 ms stood above a call of 2.252 ms"
     for side in ("device", "host"):
         rows = [row for row in table.rows if row.side == side]
         on_gpu = table.device == "cuda" and side == "host"

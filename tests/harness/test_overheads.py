@@ -1,4 +1,4 @@
-"""Kernels, launches, wrapper and guards, timed in one process."""
+"""Kernels, launches and wrapper, timed in one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.overheads import (
     Flops,
-    Guarded,
     LibraryCalls,
     empty_kernel,
     flops_of,
@@ -32,65 +31,6 @@ def a_bench(namespace: dict[str, Any], kernels: list[str], graph: Any = None) ->
     if graph is not None:
         namespace["AtenGraph"] = graph
     return Bench(namespace)
-
-
-@pytest.mark.compiles
-class TestGuarded:
-    def test_the_wrapper_runs_with_its_inputs_in_their_order(self) -> None:
-        seen: list[list[Any]] = []
-
-        def call(args: list[Any]) -> Any:
-            seen.append(list(args))
-            x, number, y = args
-            args.clear()
-            return (y - x, None, x * number)
-
-        inputs = [torch.ones(3), 7, torch.full((3,), 5.0)]
-        guarded = Guarded(call, inputs)
-        assert (guarded.times_called, guarded.times_compiled) == (1, 1)
-        mine = [torch.zeros(3), 7, torch.full((3,), 2.0)]
-        first, second = guarded.with_wrapper(*mine)
-        assert first.tolist() == [2, 2, 2]
-        assert second.tolist() == [0, 0, 0]
-        assert all(given is own for given, own in zip(seen[-1], mine, strict=True))
-
-    def test_without_the_wrapper_nothing_of_it_runs(self) -> None:
-        calls: list[int] = []
-
-        def call(args: list[Any]) -> Any:
-            calls.append(1)
-            return (args[0] + 1,)
-
-        guarded = Guarded(call, [torch.ones(3)])
-        before = len(calls)
-        assert (
-            guarded.without_wrapper(torch.ones(3))[0].tolist()
-            == guarded.without_guards(torch.ones(3))[0].tolist()
-        )
-        assert len(calls) == before
-        guarded.with_wrapper(torch.ones(3))
-        assert len(calls) == before + 1
-        assert guarded.times_compiled == 1
-
-    def test_one_that_only_changes_its_inputs_is_run_too(self) -> None:
-        def call(args: list[Any]) -> Any:
-            args[0].add_(1)
-            return ()
-
-        guarded, x = Guarded(call, [torch.zeros(2)]), torch.zeros(2)
-        guarded.with_wrapper(x)
-        assert x.tolist() == [1, 1]
-
-    def test_a_guard_that_fails_is_counted(self) -> None:
-        guarded = Guarded(lambda args: (args[0] + 1,), [torch.ones(3)])
-        guarded.with_wrapper(torch.ones(4))
-        assert guarded.times_compiled == 2
-
-    def test_graphs_of_one_process_do_not_reach_the_recompile_limit_together(self) -> None:
-        limit = torch._dynamo.config.recompile_limit
-        for length in range(1, limit + 3):
-            guarded = Guarded(lambda args: (args[0] + 1,), [torch.ones(length)])
-            assert guarded.times_compiled == 1
 
 
 def test_library_calls_are_noted_but_neither_views_nor_empty_memory() -> None:
@@ -187,11 +127,11 @@ def test_every_part_of_a_call_is_timed_in_every_round() -> None:
     )
     kinds = {part["kind"]: part for part in found["parts"]}
     # A Python function for a kernel calls an operator, and so both are seen.
-    assert set(kinds) == {"library", "kernel", "call", "compiled", "guards"}
+    assert set(kinds) == {"library", "kernel", "call"}
     rounds = len(kinds["call"]["seconds"])
     assert rounds
     assert all(len(part["seconds"]) == rounds for part in found["parts"])
-    assert len(kinds["kernel"]["host"]) == len(kinds["guards"]["host"]) == rounds
+    assert len(kinds["kernel"]["host"]) == rounds
     assert (found["device"], found["allocations"], found["flops"]) == ("cpu", 2, [("aten.mm", 1024)])
     assert found["remarks"] == []
-    assert json.loads(json.dumps(found, allow_nan=False))["parts"][-1]["kind"] == "guards"
+    assert json.loads(json.dumps(found, allow_nan=False))["parts"][-1]["kind"] == "call"

@@ -14,7 +14,14 @@ from inductor_probe.model.codec import from_json
 from inductor_probe.model.remark import HarnessCode, Remark
 
 FOLDER = Path(inductor_probe.harness.__file__).parent
-OTHERS = {"output-size", "output-value", "variant-crashes"}  # in samples of older versions; made by `bench`
+OTHERS = {
+    "core-shared",
+    "guards-not-timed",
+    "guards-recompiled",
+    "output-size",
+    "output-value",
+    "variant-crashes",
+}  # in samples of older versions; made by `bench`
 
 
 def made() -> list[tuple[str, int, set[str], bool]]:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from inductor_probe.model.bench import Ablation, BenchResult, BenchSettings, Comparison, Measurement, Verdict
+from inductor_probe.model.bench import Ablation, BenchResult, BenchSettings, Measurement
 from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.comparison import Comparison, Verdict
 from inductor_probe.model.remark import Subject, measured, reported
 from inductor_probe.model.timing import FlopCount, Variant
 from inductor_probe.report.pages.bench import bench_page
@@ -47,12 +48,12 @@ def test_a_comparison_in_words(low: float, high: float, verdict: Verdict, said: 
 def test_the_report_answers_first() -> None:
     """The sentence was below all tables."""
     slower, same = comparison(1.016, 1.022, "SLOWER"), comparison(0.997, 1.004, "SAME")
-    eager = comparison(0.5, 0.52, "FASTER", names=("Eager (aten graph)", "Compiled call"))
+    eager = comparison(0.5, 0.52, "FASTER", names=("the graph, operator by operator", "Compiled call"))
     lines = to_text(bench_page(bench_result(eager, same, slower)), 400).splitlines()
     assert lines[:3] == [
         "k_v2 is 1.9 % slower than k (1.6 to 2.2 %).",
         "k_v2 takes the same time as k within 1 % (-0.3 to +0.4 %).",
-        "Compiled call is 1.96x as fast as Eager (1.92 to 2.00x).",
+        "Compiled call is 1.96x as fast as the graph, operator by operator (1.92 to 2.00x).",
     ]
     assert result_sentence(bench_result(same, slower)) == "; ".join(text[:-1] for text in lines[:2]) + "."
     wrong = Variant("k_v3", False, None, 3, 9)

@@ -38,8 +38,7 @@ def rows(text: str) -> list[tuple[str, str]]:
     for line in text.splitlines():
         matches = [ROW.match(line), *(clause.search(line) for clause in CLAUSES)]
         pairs += [(match["name"].strip(), match["time"]) for match in matches if match]
-    names = {"Guards": "guards"}
-    shown = [(names.get(name, name).removesuffix(GPU_ROWS), time) for name, time in pairs if "…" not in name]
+    shown = [(name.removesuffix(GPU_ROWS), time) for name, time in pairs if "…" not in name]
     return [(re.sub(r" x\d+$", "", name), time) for name, time in shown]
 
 
@@ -52,12 +51,12 @@ def times_in_record(result: BenchResult) -> list[tuple[str, str]]:
     """Return all times of the record that `--json` is, by name, as they would be shown."""
     pairs = [(time.name.replace(" alone", "", 1), time.seconds) for time in result.times]
     if result.overheads and result.data == "warm":
-        called = {"call": "Compiled call", "guards": "guards"}
+        called = {"call": "Compiled call"}
         side = "device" if result.overheads.device == "cuda" else "host"
         pairs += [
             (called.get(row.kind, row.name), row.seconds)
             for row in result.overheads.rows
-            if row.kind in ("kernel", *called) and (row.side == side or row.kind == "guards")
+            if row.kind in ("kernel", *called) and row.side == side
         ]
     if result.data == "warm":
         pairs += [(row.work.name, row.seconds) for row in result.roofline_rows]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from inductor_probe.bench.verdict import conclude
-from inductor_probe.model.bench import BenchResult, Comparison, Measurement
+from inductor_probe.model.bench import BenchResult, Measurement
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.timing import Process, Series
 from inductor_probe.report.html import html
 from inductor_probe.report.pages.bench import bench_page

@@ -8,8 +8,9 @@ from typing import get_args
 
 import pytest
 
-from inductor_probe.model.bench import CALL, OTHER_CALL, Comparison, Verdict
+from inductor_probe.model.bench import CALL, OTHER_CALL
 from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.comparison import Comparison, Verdict
 from inductor_probe.model.decision import DecisionKind
 from inductor_probe.model.diff import DecisionChange, DiffSide, GraphDiff, KernelMatch
 from inductor_probe.model.flip import Flip, FlipResult

@@ -306,7 +306,6 @@ def timed(kind: str, seconds: list[float], host: list[float]) -> dict[str, Any]:
     ("samples", "said"),
     [
         ([overheads(timed("call", [], []))], "overheads.parts has no times of call"),
-        ([overheads(timed("call", [1.0], []), timed("guards", [1.0], []))], "has no times of guards"),
         ([overheads(timed("call", [1.0], []), timed("call", [1.0], []))], "has 2 times of call instead of 1"),
         ([overheads(timed("call", [1.0], []), device="cuda")], "has no times of call"),
         (

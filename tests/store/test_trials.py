@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings, Comparison
+from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.flip import Flip, FlipResult
 from inductor_probe.model.timing import Variant
 from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial, TrialReason, Turned

@@ -23,7 +23,7 @@ from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import fx_of, links, nodes_of
 from inductor_probe.analysis.names import ANYTHING, became, gone, resolve
 from inductor_probe.analysis.run_remarks import unfinished
-from inductor_probe.analysis.work import buffer_traffic, node_traffic, shared_bytes
+from inductor_probe.analysis.work import buffer_traffic, counted_nodes, node_traffic, shared_bytes
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.cause import TURN, Cause, Change, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -243,6 +243,7 @@ class _Maker:
             kernels=kernels,
             nest=nest[1] + 1 if nest else None,
             nodes=nodes,
+            counted=counted_nodes(self._graph, nodes),
             fx=fx,
             sources=index.sources(fx),
             evidence=(*([code] if code else _definitions(self._graph, kernels)), *lines),
@@ -280,6 +281,7 @@ class _Maker:
             seconds=self._time(kernels),
             kernels=kernels,
             nodes=nodes,
+            counted=counted_nodes(self._graph, nodes),
             fx=fx,
             sources=index_of(self._graph).sources(fx),
             evidence=remark.evidence,

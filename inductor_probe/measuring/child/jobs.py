@@ -18,12 +18,12 @@ import torch
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.jobs import JobError, Tell, refuse_bad_fork
+from inductor_probe.harness.laps import kept_lap
 from inductor_probe.harness.measure import Options, describe, time_pair
 from inductor_probe.harness.quads import (
     Ring,
     Side,
     gpu_clock,
-    involuntary_switches,
     make_ring,
     make_side,
     run_once,
@@ -295,9 +295,8 @@ def serve_case(file: Request, request: Request, tell: Tell) -> None:
                 break
             side, number = sides[command["lap"]], command["number"]
             run_once(side, number)
-            before = involuntary_switches()
-            seconds = side.lap(number)
-            tell("lap", seconds=seconds, switches=involuntary_switches() - before)
+            lap = kept_lap(side, number)
+            tell("lap", seconds=lap.seconds, lost=lap.lost)
         gc.enable()
     after(built, columns)
     send(columns, tell)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from inductor_probe.model.bench import ABLATIONS, BenchFile, BenchResult, Comparison, Measurement, VariantDiff
+from inductor_probe.model.bench import ABLATIONS, CALL, BenchFile, BenchResult, Measurement, VariantDiff
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import Process
 from inductor_probe.report.document import (
@@ -25,6 +27,7 @@ from inductor_probe.report.document import (
     Picture,
     Table,
 )
+from inductor_probe.report.pages.call_parts import call_parts_sentence, call_parts_table
 from inductor_probe.report.pages.overheads import (
     number_columns,
     overhead_sentence,
@@ -42,8 +45,10 @@ from inductor_probe.report.words.bench import (
     wrong_groups,
     wrong_sentence,
 )
+from inductor_probe.report.words.own_call import how_timed, own_remark, why_no_own_call
 from inductor_probe.report.words.remarks import sentence
 
+AS_PYTHON = "the steps of the C++ wrapper, in Python"
 _STATES = {"written": "wrote", "rewritten": "wrote again", "kept": "kept your edits in"}
 _STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow", "INVALID": "bold red"}
 _MOST_LINES = 40
@@ -107,6 +112,18 @@ class _Part:
     inside: Callable[[], Document]
 
 
+def renamed(value: Any, name: Callable[[str], str]) -> Any:
+    """Return a record in which each text is what `name` makes of it, wherever it stands."""
+    if isinstance(value, str):
+        return name(value)
+    if isinstance(value, tuple):
+        return tuple(renamed(part, name) for part in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: renamed(getattr(value, field.name), name) for field in fields(value)}
+        return replace(value, **parts)
+    return value
+
+
 def bench_page(
     result: BenchResult, samples: Sequence[Process] = (), *, details: bool = False
 ) -> Iterator[Block]:
@@ -115,6 +132,8 @@ def bench_page(
     The tables behind it are folded, which a terminal leaves out; with `details` they are shown. `samples` are
     drawn where a picture can be shown.
     """
+    if any(warning.code == "wrapper-as-python" for warning in result.warnings):
+        result = renamed(result, lambda name: AS_PYTHON if name == CALL else name)
     yield from _answer(result, _MOST_WRONG if not details else len(result.variants))
     if rows := _comparisons(result):
         verdicts = (Column("interval", fold="never"), Column("verdict", fold="never"))
@@ -160,11 +179,16 @@ def _answer(result: BenchResult, most: int) -> Iterator[Block]:
     if right := right_beside_wrong(result.variants):
         sentences.append((f"{right}.", "bold"))
     sentences += [(f"{text}.", "bold") for text in answers(result)]
+    of_own = len(wrong[:most]) + (len(wrong) > most) + bool(right) if result.own else -1
     for number, text in enumerate(sentences or [(NOTHING, "bold")]):
         yield Line(text) if number else Heading(text)
         error = not_compiled(wrong[number][0]) if number < min(len(wrong), most) else None
         if error and (code := _error_code(str(error.number("message") or ""), error.number("line"))):
             yield Code(code, indent=4)
+        if result.own and number == of_own:
+            yield Line((f"{how_timed(result.own)}.", "dim"))
+    if result.no_own:
+        yield Line((f"{why_no_own_call(result.no_own)}.", "dim"))
 
 
 def _error_code(message: str, line: object) -> str:
@@ -195,6 +219,8 @@ def _how_measured(result: BenchResult) -> str:
 
 def _consequences(result: BenchResult) -> Iterator[Block]:
     """Yield what the times say of the call and its longest kernels, and what was not timed."""
+    if result.own and result.own.parts:
+        yield Line(call_parts_sentence(result.own.parts))
     if result.overheads:
         warm = "" if result.data == "warm" else "With warm data: "
         yield Line(warm + overhead_sentence(result.overheads))
@@ -220,7 +246,8 @@ def _warnings(result: BenchResult, *, details: bool) -> list[str]:
     for comparison in result.comparisons:
         for remark in comparison.remarks:
             by_code.setdefault(remark.code, []).append(remark)
-    texts = list(dict.fromkeys(map(sentence, remarks)))
+    texts = [own_remark(remark) for remark in result.own.remarks] if result.own else []
+    texts += dict.fromkeys(map(sentence, remarks))
     for code, same in by_code.items():
         if details:
             texts += dict.fromkeys(map(sentence, same))
@@ -246,6 +273,8 @@ def _size(remark: Remark) -> float:
 def _parts(result: BenchResult) -> Iterator[_Part]:
     """Yield what explains the times."""
     warm = "" if result.data == "warm" else ", with warm data"
+    if result.own and (parts := result.own.parts):
+        yield _Part(f"what a call of {result.own.name} consists of", lambda: call_parts_table(parts))
     if overheads := result.overheads:
         yield _Part(f"where the time of a compiled call goes{warm}", lambda: overhead_table(overheads))
     if roofline := result.roofline:

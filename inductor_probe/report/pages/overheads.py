@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.bench import OverheadRow, Overheads, RooflineRow, Side
+from inductor_probe.model.call_parts import CallPart
 from inductor_probe.model.timing import Roofline
 from inductor_probe.report.document import Block, Cell, Column, Line, Name, Table
 from inductor_probe.report.units import bytes_text, counted, duration, rate_text, three_digits
@@ -15,9 +16,7 @@ _NAME = Column("", fold="middle")
 _ROWS = {
     "launches": "launches",
     "wrapper": "rest (wrapper)",
-    "guards": "guards",
     "rest": "other work of the GPU",
-    "compiled": "Compiled call with guards",
 }
 NOT_MEASURABLE = "not measurable"
 
@@ -28,7 +27,7 @@ def number_columns(*titles: str) -> list[Column]:
 
 
 def overhead_table(overheads: Overheads) -> Iterator[Block]:
-    """Yield a row for each kernel, then launches, wrapper and guards, their sums, and remarks."""
+    """Yield a row for each kernel, then launches and wrapper, their sums, and remarks."""
     sides: tuple[Side, ...] = ("host",) if overheads.device == "cpu" else ("device", "host")
     rows = [_overhead_cells(row, overheads) for side in sides for row in overheads.rows if row.side == side]
     yield Table((_NAME, *number_columns("time", "MAD", "share")), rows)
@@ -53,16 +52,16 @@ def _overhead_cells(row: OverheadRow, overheads: Overheads) -> list[Cell]:
     name = _ROWS.get(row.kind) or f"{row.name}{times}{scaled}"
     if row.kind == "launches" and on_cpu:
         name = "  of that: launches"
-    if row.kind in ("call", "compiled") and not on_cpu:
+    if row.kind == "call" and not on_cpu:
         name += f" ({'GPU' if row.side == 'device' else 'host'})"
-    style = "bold" if row.kind in ("call", "compiled") else ""
+    style = "bold" if row.kind == "call" else ""
     share = f"{row.share * 100:.1f} %"
     if not row.nonzero:
         return [Name(name), (overhead_time(row), "dim"), "", ""]
     return [(Name(name), style), (duration(row.seconds), style), duration(row.mad), (share, style)]
 
 
-def overhead_time(row: OverheadRow) -> str:
+def overhead_time(row: OverheadRow | CallPart) -> str:
     """Return `1.284 us` or, where it may be nothing, `not measurable (below 2.100 us)`."""
     if row.nonzero:
         return duration(row.seconds)
@@ -72,7 +71,7 @@ def overhead_time(row: OverheadRow) -> str:
 def overhead_sentence(overheads: Overheads) -> str:
     """Say the table in one sentence.
 
-    `Compiled call takes 512.0 us: kernels 442.0 us; rest (wrapper) 70.00 us, 2 allocations. Guards add 9 us.`
+    `Compiled call takes 512.0 us: kernels 442.0 us; rest (wrapper) 70.00 us, 2 allocations.`
     """
     call = overheads.row("call")
     if call is None:
@@ -90,8 +89,6 @@ def overhead_sentence(overheads: Overheads) -> str:
         parts.append(f"rest (wrapper) {overhead_time(wrapper)}, {allocations}")
     whose = " of the host's time" if cuda else ""
     text = f"{call.name} takes {duration(call.seconds)}{whose}" + (f": {'; '.join(parts)}" if parts else "")
-    if guards := overheads.row("guards"):
-        text += f". Guards add {overhead_time(guards)}"
     if overheads.bound and (device := overheads.row("call", "device")):
         slower = "the GPU" if overheads.bound == "device" else "the host"
         wall = f", {duration(overheads.wall)} from call to call" if overheads.wall else ""

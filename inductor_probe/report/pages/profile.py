@@ -1,4 +1,4 @@
-"""Where the time of a call goes: kernels with their loop nests, the wrapper, guards, and the rest."""
+"""Where the time of a call goes: kernels with their loop nests, the wrapper, and the rest."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ _NAMES = {
     "free": "freeing buffers",
     "other": "rest of the wrapper",
     "gap": "in no part",
-    "guards": "guards",
-    "compiled": "Compiled call with guards",
 }
-_SUMS = ("call", "compiled")
 _MOST_NESTS = 8
 _CLOCKS = {"tsc": "the time stamp counter", "steady_clock": "std::chrono::steady_clock"}
 
@@ -62,53 +59,53 @@ def profile_page(profile: Profile, *, details: bool = False, titled: bool = Fals
 def profile_sentence(profile: Profile) -> str:
     """Say what a call takes, and what takes most of it.
 
-    `A call takes 40.10 us with 1 thread, and its guards 14.45 us: loop nest 1 of k_0 is 44.4 % of both.`
+    `A call takes 40.10 us with 1 thread: loop nest 1 of k_0 is 44.4 % of it.`
     """
     if profile.device != "cpu":
         return _sentence_of_gpu(profile)
-    guards = profile.part("guards")
-    text, what = f"A call takes {duration(profile.call)} with {counted(profile.threads, 'thread')}", "it"
-    if guards is not None:
-        text, what = f"{text}, and its guards {duration(max(guards.seconds, 0.0))}", "both"
+    text = f"{_whole(profile)} {duration(profile.call)} with {counted(profile.threads, 'thread')}"
     nests = [nest for nest in profile.nests if nest.number is not None]
-    parts = [part for part in profile.parts if part.kind not in _SUMS and part.side == "host"]
+    parts = [part for part in profile.parts if part.kind != "call" and part.side == "host"]
     longest = max(parts, key=lambda part: part.seconds, default=None)
     nest = max(nests, key=lambda nest: nest.seconds, default=None)
     if nest is not None and nest.seconds > max(
         (part.seconds for part in parts if part.kind != "kernel"), default=0.0
     ):
-        return f"{text}: loop nest {nest.number} of {nest.kernel} is {_share(nest.share)} of {what}."
+        return f"{text}: loop nest {nest.number} of {nest.kernel} is {_share(nest.share)} of it."
     if longest is not None:
-        are = "are" if longest.kind in ("guards", "check") else "is"
-        return f"{text}: {_name(longest)} {are} {_share(longest.share)} of {what}."
+        are = "are" if longest.kind == "check" else "is"
+        return f"{text}: {_name(longest)} {are} {_share(longest.share)} of it."
     return f"{text}."
+
+
+def _whole(profile: Profile) -> str:
+    as_python = any(remark.code == "wrapper-as-python" for remark in profile.remarks)
+    return "The steps of the C++ wrapper, in Python, take" if as_python else "A call takes"
 
 
 def _sentence_of_gpu(profile: Profile) -> str:
     """Say what a call takes of the GPU and of the host, which of them calls in a loop wait for, and why.
 
-    `A call takes 33.81 us of the GPU and 28.22 us of the host, 12.56 us of it guards. Calls in a loop wait
-    for the GPU: triton_per_fused_0 is 99.5 % of its time.`
+    `A call takes 33.81 us of the GPU and 28.22 us of the host. Calls in a loop wait for
+    the GPU: triton_per_fused_0 is 99.5 % of its time.`
     """
-    gpu, whole, guards = profile.part("call", "device"), profile.whole, profile.part("guards")
+    gpu, whole = profile.part("call", "device"), profile.whole
     on_gpu = gpu.seconds if gpu is not None else 0.0
-    text = f"A call takes {duration(on_gpu)} of the GPU and {duration(whole.seconds)} of the host"
-    if guards is not None:
-        text += f", {duration(max(guards.seconds, 0.0))} of it guards"
+    text = f"{_whole(profile)} {duration(on_gpu)} of the GPU and {duration(whole.seconds)} of the host"
     side = "device" if on_gpu > whole.seconds else "host"
     text += f". Calls in a loop wait for the {'GPU' if side == 'device' else 'host'}"
-    parts = [part for part in profile.parts if part.kind not in _SUMS and part.side == side]
+    parts = [part for part in profile.parts if part.kind != "call" and part.side == side]
     longest = max(parts, key=lambda part: part.seconds, default=None)
     if longest is None:
         return f"{text}."
-    are = "are" if longest.kind in ("guards", "check") else "is"
+    are = "are" if longest.kind == "check" else "is"
     return f"{text}: {_name(longest)} {are} {_share(longest.share)} of its time."
 
 
 def _part_rows(part: ProfilePart, profile: Profile, details: bool, *, titled: bool) -> Iterator[list[Cell]]:
-    style = "bold" if part.kind in _SUMS else ""
+    style = "bold" if part.kind == "call" else ""
     name = _name(part)
-    if titled and part.kind in _SUMS:
+    if titled and part.kind == "call":
         name += f" ({'GPU' if part.side == 'device' else 'host'})"
     yield [
         (Name(name), style),
@@ -243,7 +240,7 @@ def comparison_sentence(comparison: ProfileComparison) -> str:
     changed = [
         part
         for part in comparison.parts
-        if part.kind not in ("nest", "gap", *_SUMS) and part.standing != "same"
+        if part.kind not in ("nest", "gap", "call") and part.standing != "same"
     ]
     changed.sort(key=lambda part: -abs(part.difference))
     texts = [f"{_compared_name(part)} {_signed(part.difference)}" for part in changed[:2]]
@@ -251,7 +248,7 @@ def comparison_sentence(comparison: ProfileComparison) -> str:
 
 
 def _compared_cells(part: ComparedPart) -> list[Cell]:
-    style = "bold" if part.kind in _SUMS else ""
+    style = "bold" if part.kind == "call" else ""
     word, colour = _STANDINGS[part.standing]
     indent = "  " if part.kind == "nest" else ""
     return [

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from inductor_probe.model.bench import CALL, OTHER_CALL, OTHER_CODE, BenchResult, Overheads
 from inductor_probe.model.diff import RunDiff
+from inductor_probe.model.own_call import NoOwnCall, OwnPair
 from inductor_probe.model.timing import Process
 from inductor_probe.model.whatif import RANKS, Candidate, GraphWhatIf, Trial
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Picture, Table
-from inductor_probe.report.pages.bench import bench_page, samples_html
+from inductor_probe.report.pages.bench import bench_page, renamed, samples_html
 from inductor_probe.report.pages.diff import environment_lines, sides_table
 from inductor_probe.report.words.bench import result_sentence
 from inductor_probe.report.words.diff import decision_lines, headlines, names_words
+from inductor_probe.report.words.own_call import how_pair_timed, own_remark, pair_sentence, why_no_own_call
 from inductor_probe.report.words.whatif import (
     RANK_WORDS,
     SAME_TEXT,
@@ -43,6 +45,7 @@ def whatif_page(
     not_timed_with: Sequence[str] = (),
     samples_of: Callable[[GraphWhatIf], Sequence[Process]] | None = None,
     details: bool = False,
+    own: OwnPair | NoOwnCall | None = None,
 ) -> Iterator[Block]:
     """Yield what was set otherwise, then each graph: what changed in it, and both sides timed.
 
@@ -78,13 +81,27 @@ def whatif_page(
             yield Picture(partial(_samples_html, graph, samples_of))
         yield from _what_ran(graph)
     yield from _alone(diff)
-    if graphs:
+    if graphs or own:
         yield Line()
     if not_timed_with and graphs:
         yield Line((not_timed_words(not_timed_with), "yellow"))
     for graph in graphs:
         name = f"{graph.diff.a.name}: " if len(graphs) > 1 else ""
         yield Line((f"{name}{quotable(graph, candidate)}", "bold"))
+    yield from _own_pair(own)
+
+
+def _own_pair(own: OwnPair | NoOwnCall | None) -> Iterator[Block]:
+    """Say what the call of B takes against that of A, and what each was found to be against eager."""
+    if isinstance(own, NoOwnCall):
+        yield Line((f"{why_no_own_call(own, 'the calls of both programs')}.", "dim"))
+    if not isinstance(own, OwnPair):
+        return
+    yield Line((f"{pair_sentence(own)}.", "bold"))
+    yield Line((f"{how_pair_timed(own)}.", "dim"))
+    for side, call in (("A", own.a), ("B", own.b)):
+        for remark in call.remarks:
+            yield Line([("warning: ", "yellow"), f"{side}: {own_remark(remark)}"])
 
 
 def _samples_html(graph: GraphWhatIf, samples_of: Callable[[GraphWhatIf], Sequence[Process]]) -> str:
@@ -206,16 +223,11 @@ def _of_side(overheads: Overheads | None, kernels: set[str]) -> Overheads | None
 
 def _renamed(value: Any, kernels: set[str]) -> Any:
     """Return a record in which names of what was timed are those of its side, wherever they stand."""
-    new = value
-    if isinstance(value, str):
-        match = _KERNEL.fullmatch(value)
-        if value in _CALLS:
-            new = _CALLS[value]
-        elif match and match["kernel"] in kernels:
-            new = f"{match['kernel']} of {'B' if match['other'] else 'A'}{match['launch'] or ''}"
-    elif isinstance(value, tuple):
-        new = tuple(_renamed(part, kernels) for part in value)
-    elif is_dataclass(value) and not isinstance(value, type):
-        parts = {field.name: getattr(value, field.name) for field in fields(value)}
-        new = replace(value, **{name: _renamed(part, kernels) for name, part in parts.items()})
-    return new
+
+    def of_side(name: str) -> str:
+        match = _KERNEL.fullmatch(name)
+        if match and match["kernel"] in kernels:
+            return f"{match['kernel']} of {'B' if match['other'] else 'A'}{match['launch'] or ''}"
+        return _CALLS.get(name, name)
+
+    return renamed(value, of_side)

@@ -282,7 +282,7 @@ def _fold(causes: Iterable[Cause], seconds: Mapping[str, float]) -> list[_Folded
     folded = []
     for members in groups.values():
         members.sort(key=lambda cause: (-(cause.seconds or 0.0), -(cause.cost or 0)))
-        distinct = {member.nodes or member.subjects: member for member in members}.values()
+        distinct = {member.counted or member.subjects: member for member in members}.values()
         costs = [member.cost for member in distinct if member.cost is not None]
         kernels = dict.fromkeys(kernel for member in members for kernel in member.kernels)
         times = [seconds[kernel] for kernel in kernels if kernel in seconds]

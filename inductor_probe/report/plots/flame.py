@@ -13,7 +13,7 @@ from inductor_probe.report.wrapping import shorten
 _WIDE, _HIGH, _GAP, _LETTER = 960, 20, 1, 6.6
 _WRAPPER = ("launches", "allocation", "check", "free", "other")
 _COLOURS = {
-    "whole": "#8a919c", "call": "#8a919c", "guards": "#c69026", "kernel": "#3b82f6", "nest": "#1aa3a8",
+    "whole": "#8a919c", "call": "#8a919c", "kernel": "#3b82f6", "nest": "#1aa3a8",
     "outside": "#8a919c", "library": "#a371f7", "wrapper": "#e08c1a", "line": "#e5a95c", "gap": "#888888",
 }  # fmt: skip
 _LEAST_WIDE = 760
@@ -68,14 +68,7 @@ def flame_svg(profile: Profile) -> str:
 
 def _boxes(profile: Profile) -> _Box:
     """Return the parts of the host as a tree: on CUDA what the GPU does is a tree of its own."""
-    whole = profile.whole
-    root = _Box(
-        "Compiled call" + (" with guards" if whole.kind == "compiled" else ""), "whole", whole.seconds
-    )
-    call = root
-    if guards := profile.part("guards"):
-        call = _Box("call", "call", profile.call)
-        root.inside = [call, _Box("guards", "guards", max(guards.seconds, 0.0))]
+    call = _Box("Compiled call", "whole", profile.whole.seconds)
     wrapper = _Box("wrapper", "wrapper", 0.0)
     for part in profile.parts:
         if part.side != "host" or part.seconds <= 0:
@@ -88,7 +81,7 @@ def _boxes(profile: Profile) -> _Box:
             call.inside.append(_Box("in no part", "gap", part.seconds))
     wrapper.seconds = sum(box.seconds for box in wrapper.inside)
     call.inside.append(wrapper)
-    return root
+    return call
 
 
 def _device_boxes(profile: Profile) -> Iterator[_Box]:

@@ -9,7 +9,7 @@ from io import StringIO
 from statistics import quantiles
 from typing import TYPE_CHECKING
 
-from inductor_probe.model.bench import Comparison, Verdict
+from inductor_probe.model.comparison import Comparison, Verdict
 from inductor_probe.model.timing import Process, Quad
 from inductor_probe.report.visible import visible
 from inductor_probe.report.words.bench import side_name

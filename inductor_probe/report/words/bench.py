@@ -6,17 +6,20 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from inductor_probe.model.bench import BenchResult, Comparison
+from inductor_probe.model.bench import BenchResult
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import Element, Variant
 from inductor_probe.report.units import duration, one_word
+from inductor_probe.report.words.own_call import own_sentence
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined, listed
 
 _RATIO_FROM = 1.5
 """A difference of this factor or more is a ratio; percent are hard to read there."""
 _MOST_CLAUSES = 3
-_EAGER = "Eager"
+OPERATORS = "the graph, operator by operator"
+"""As harness/launches.py calls what it compares the call with."""
 _NOT_COMPILED = re.compile(r"NotLoadedError: (\w+) does not compile")
 """What a wrapper raises that launches such a kernel: harness/load.py, NotCompiled."""
 OF_KERNELS = ("kernel-fault", "not-interpreted", "not-finished")
@@ -30,13 +33,13 @@ _WRAPPER = re.compile(r"call(_v\d+)?|[AB]")
 def answers(result: BenchResult) -> list[str]:
     """Return what was measured in a few sentences without their full stops, the most important first.
 
-    Variants come before the graph itself against eager, differences before what is the same or not decided.
+    The user's own call against eager comes first, the graph itself last, and differences before what is the
+    same or not decided.
     """
     ranks = ("FASTER", "SLOWER", "SAME", "UNDECIDED", "INVALID")
-    ranked = sorted(
-        result.comparisons, key=lambda one: (one.baseline.startswith(_EAGER), ranks.index(one.verdict))
-    )
-    sentences = [clause(comparison, result.margin) for comparison in ranked[:_MOST_CLAUSES]]
+    own = [own_sentence(result.own, result.margin)] if result.own else []
+    ranked = sorted(result.comparisons, key=lambda one: (one.baseline == OPERATORS, ranks.index(one.verdict)))
+    sentences = own + [clause(comparison, result.margin) for comparison in ranked[:_MOST_CLAUSES]]
     if more := ranked[_MOST_CLAUSES:]:
         counts = [(verdict, sum(one.verdict == verdict for one in more)) for verdict in ranks]
         words = ", ".join(f"{count} {_COUNTED[verdict]}" for verdict, count in counts if count)
@@ -159,9 +162,7 @@ def _element(value: Element) -> str:
 
 def clause(comparison: Comparison, margin: float) -> str:
     """Return what a comparison says: `k_v2 is 1.9 % slower than k (1.6 to 2.2 %)`."""
-    baseline, candidate = (
-        side_name(name).removesuffix(" (aten graph)") for name in (comparison.baseline, comparison.candidate)
-    )
+    baseline, candidate = (side_name(name) for name in (comparison.baseline, comparison.candidate))
     ratio, low, high = comparison.ratio, comparison.low, comparison.high
     percent = abs(ratio - 1) * 100
     low_percent, high_percent = (low - 1) * 100, (high - 1) * 100
@@ -205,7 +206,7 @@ def next_steps(result: BenchResult, graph: str, places: Mapping[str, str], budge
     rewrite = one_word(f"probe rewrite {graph}")
     verdict = one_word(f"probe verdict {graph} --details")
     details = f"{verdict} shows where the time of a call goes" if result.overheads else ""
-    compared = [pair for pair in result.comparisons if not pair.baseline.startswith(_EAGER)]
+    compared = [pair for pair in result.comparisons if pair.baseline != OPERATORS]
     if wrong := wrong_groups(result.variants):
         names = [variant.name for variants in wrong for variant in variants]
         if "call" in names:

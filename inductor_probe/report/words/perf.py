@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inductor_probe.errors import signal_name
-from inductor_probe.model.bench import Verdict
+from inductor_probe.model.comparison import Verdict
 from inductor_probe.model.perf import (
     CALL,
     EAGER,

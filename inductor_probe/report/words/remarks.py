@@ -489,7 +489,7 @@ def _machine_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]
         "fewer_threads": fewer,
         "fewer_if_several": fewer if values.get("threads") != 1 else None,
         "busy_effect": (
-            "times are longer than on a quiet machine; ratios hold"
+            "times can be longer than on a quiet machine"
             if values.get("threads") == 1
             else f"{values.get('threads')} threads wait for each other, and can take a thousand times as long"
         ),

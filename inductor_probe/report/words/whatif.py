@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from inductor_probe.harness.budget import PROCESSES
-from inductor_probe.model.bench import BenchResult, Comparison
+from inductor_probe.model.bench import BenchResult
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.decision import Outcome
 from inductor_probe.model.timing import Variant
 from inductor_probe.model.whatif import (

@@ -1,0 +1,130 @@
+"""The user's own callables of a graph or of a run: whether the script may run again, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from inductor_probe.errors import ProbeError
+from inductor_probe.model.own_call import NoOwnCall, OwnCall, OwnPair
+
+if TYPE_CHECKING:
+    from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
+    from inductor_probe.measuring.own_calls import OwnProgram
+
+_TIMES = 3
+"""A script may take so many times as long as its dump took, before it is given up."""
+
+
+def own_calls(
+    graphs: Sequence[GraphOnDisk],
+    *,
+    budget: float,
+    margin: float,
+    threads: int | None = None,
+    processes: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> tuple[tuple[OwnCall, ...], NoOwnCall | None]:
+    """Time the callables that compiled graphs of a run against eager: this runs their script again.
+
+    The script is run where the record shows that it was made here so, and as it was: never by what the
+    manifest of a stranger says.
+
+    Args:
+        budget: seconds of timing, for all of them.
+        threads: of torch and OpenMP; None for those that the script has.
+
+    Returns:
+        those that could be timed, and why others were not.
+    """
+    from inductor_probe.measuring.own_calls import time_own_calls
+
+    program = program_of(graphs[0].run, threads=threads)
+    if isinstance(program, NoOwnCall):
+        return (), program
+    wanted = wanted_of(graphs)
+    if not wanted:
+        return (), NoOwnCall("ahead-of-time")
+    return time_own_calls(
+        program,
+        wanted,
+        budget=budget,
+        margin=margin,
+        processes=processes,
+        progress=progress or (lambda text: None),
+    )
+
+
+def own_pair(
+    a: Sequence[GraphOnDisk],
+    b: Sequence[GraphOnDisk],
+    *,
+    budget: float,
+    margin: float,
+    threads: int | None = None,
+    processes: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> OwnPair | NoOwnCall:
+    """Time the callable that compiled the first of some graphs of a run against that of another run.
+
+    For arguments see `own_calls`.
+    """
+    from inductor_probe.measuring.own_calls import compare_programs
+
+    programs = [program_of(graphs[0].run, threads=threads) for graphs in (a, b)]
+    first, second = programs
+    if isinstance(first, NoOwnCall) or isinstance(second, NoOwnCall):
+        return first if isinstance(first, NoOwnCall) else programs[1]  # type: ignore[return-value]
+    wanted = wanted_of(a), wanted_of(b)
+    if not all(wanted):
+        return NoOwnCall("ahead-of-time")
+    return compare_programs(
+        first,
+        second,
+        wanted,
+        budget=budget,
+        margin=margin,
+        processes=processes,
+        progress=progress or (lambda text: None),
+    )
+
+
+def program_of(run: RunOnDisk, *, threads: int | None = None) -> OwnProgram | NoOwnCall:
+    """Return how the script of a run is run again, or why it is not."""
+    from inductor_probe.api.baseline import recipe_of, why_not_as_it_is
+    from inductor_probe.capture.scripts import script_arguments
+    from inductor_probe.capture.torch_settings import is_setting
+    from inductor_probe.measuring.own_calls import LIMIT_S, OwnProgram
+
+    try:
+        recipe = recipe_of(run)
+    except ProbeError as error:
+        return NoOwnCall("no-script", error.message)
+    manifest = run.manifest
+    if manifest is None or recipe.target is not None:
+        return NoOwnCall("simulated")
+    if manifest.dump is not None and manifest.dump.pid != manifest.dump.script:
+        return NoOwnCall("other-process")
+    if (why := why_not_as_it_is(run, recipe)) is not None:
+        return NoOwnCall("not-as-it-was", why)
+    settings = {name: value for name, value in recipe.knobs.items() if is_setting(name)}
+    knobs = {name: value for name, value in recipe.knobs.items() if name not in settings}
+    return OwnProgram(
+        script=recipe.script,
+        arguments=tuple(script_arguments(recipe.script, recipe.args, recipe.cases, knobs)),
+        settings=tuple(settings.items()),
+        variables=recipe.variables,
+        flips=recipe.flips,
+        threads=threads,
+        limit_s=max(LIMIT_S, _TIMES * manifest.duration_s),
+    )
+
+
+def wanted_of(graphs: Sequence[GraphOnDisk]) -> tuple[tuple[str, bool], ...]:
+    """Return the compile ids of graphs, each with whether the script runs its backward."""
+    manifest = graphs[0].run.manifest
+    records = manifest.graphs if manifest else ()
+    backward = {one.compile_id for one in records if one.why == "backward" and one.inputs}
+    mine = [manifest.graph(graph.name) if manifest else None for graph in graphs]
+    ids = dict.fromkeys(one.compile_id for one in mine if one is not None and one.compile_id is not None)
+    return tuple((name, name in backward) for name in ids)

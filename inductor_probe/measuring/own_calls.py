@@ -1,0 +1,402 @@
+"""The user's own callables, timed in fresh processes, each of which runs his script up to the call."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from select import select
+from types import TracebackType
+from typing import Any
+
+import inductor_probe.capture
+from inductor_probe.bench.call_parts import call_parts_of
+from inductor_probe.bench.times import times_of
+from inductor_probe.bench.verdict import conclude, wants_more
+from inductor_probe.capture.own_calls import OwnRequest
+from inductor_probe.capture.own_child import OwnOptions
+from inductor_probe.harness.budget import PROCESSES, share_of
+from inductor_probe.machine.python_child import WRITE_FILES
+from inductor_probe.measuring.interleaved import time_remotes
+from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.comparison import Comparison
+from inductor_probe.model.flip import Flip
+from inductor_probe.model.own_call import (
+    NoOwnCall,
+    NoOwnCallCode,
+    OwnCall,
+    OwnCallOfSide,
+    OwnPair,
+    OwnRemark,
+)
+from inductor_probe.model.timing import CallSamples, Series
+
+Event = dict[str, Any]
+Progress = Callable[[str], None]
+
+CHILD = Path(inductor_probe.capture.__file__).with_name("own_child.py")
+LIMIT_S = 300.0
+"""A script may take so long up to a call, or three times what its dump took, whichever is more."""
+_GRACE_S, _ON_TOP = 60.0, 4
+_REACHING_S, _REACHING = 60.0, 6
+"""Seconds, or times the budget, that scripts of all processes may run up to the call in all."""
+_LINES = 3
+MOST_PROCESSES = 5
+"""Each runs the script up to the call: seconds that buy little."""
+PARTS = 0.1
+"""Of a budget, for what a call consists of: in the first process."""
+COMPILED = "compiled"
+"""As harness/own_calls.py calls that side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnProgram:
+    """How the script is run: as `probe dump` ran it, without what that records.
+
+    `threads` are of torch and OpenMP where they are to be others than the script's own.
+    """
+
+    script: Path
+    arguments: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    variables: Mapping[str, str]
+    flips: tuple[Flip, ...] = ()
+    threads: int | None = None
+    limit_s: float = LIMIT_S
+
+
+class OwnChildError(Exception):
+    """The process ended, or was ended, before it had timed what was asked for."""
+
+    def __init__(self, code: NoOwnCallCode, message: str = "") -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
+class OwnProcess:
+    """A process that runs the script. What the script prints is kept in a file, for when it fails."""
+
+    def __init__(self, program: OwnProgram, request: OwnRequest, caches: Path | None = None) -> None:
+        self._program, self._request = program, request
+        self._folder = tempfile.TemporaryDirectory(prefix="own-", ignore_cleanup_errors=True)
+        self._errors = Path(self._folder.name, "output")
+        options = OwnOptions(request, self._folder.name, program.settings, program.flips)
+        answers, events = os.pipe()
+        asked, questions = os.pipe()
+        variables = {name: value for name, value in os.environ.items() if name not in WRITE_FILES}
+        variables |= program.variables
+        if caches is not None:
+            variables |= {"TORCHINDUCTOR_CACHE_DIR": str(caches)}
+        if program.threads is not None:
+            variables |= {"OMP_NUM_THREADS": str(program.threads)}
+        command = [sys.executable, str(CHILD), str(os.getpid()), str(events), str(asked)]
+        command += [json.dumps(to_json(options)), str(program.script), *program.arguments]
+        with self._errors.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(events, asked),
+                start_new_session=True,  # it is ended with all that the script started
+            )
+        os.close(events)
+        os.close(asked)
+        self._answers, self._questions = answers, os.fdopen(questions, "w")
+        self._left = b""
+        self.seen: list[Event] = []
+
+    def __enter__(self) -> OwnProcess:
+        """Start it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it, and what the script started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self._answers)
+        with suppress(OSError):
+            self._questions.close()
+        self._folder.cleanup()
+
+    def events(self) -> Iterator[Event]:
+        """Yield what it says until its end.
+
+        Raises:
+            OwnChildError: the script failed, ended its process, or went on for too long.
+        """
+        while True:
+            event = self.next_event()
+            yield event
+            if event["event"] == "over":
+                return
+
+    def next_event(self) -> Event:
+        """Return what it says next; see `events`."""
+        patience = self._program.limit_s + _GRACE_S + _ON_TOP * self._request.seconds
+        while b"\n" not in self._left:
+            if not select([self._answers], [], [], patience)[0]:
+                raise OwnChildError("too-long", f"{self._program.limit_s:.0f}")
+            data = os.read(self._answers, 1 << 16)
+            if not data:
+                status = self._process.wait()
+                raise OwnChildError("script-failed" if status else "script-ended", self._last_lines())
+            self._left += data
+        line, _, self._left = self._left.partition(b"\n")
+        event: Event = json.loads(line)
+        self.seen.append(event)
+        if event["event"] == "over" and event["ending"] == "failed":
+            self._process.wait()
+            raise OwnChildError("script-failed", self._last_lines())
+        return event
+
+    def lap(self, column: str, number: int) -> tuple[int, float]:
+        """Run a lap of a side; return how often its process lost its core, and seconds a call."""
+        self.ask({"lap": column, "number": number})
+        event = self.next_event()
+        return int(event["lost"]), float(event["seconds"])
+
+    def ask(self, question: Event) -> None:
+        """Send a line."""
+        with suppress(BrokenPipeError):
+            self._questions.write(json.dumps(question) + "\n")
+            self._questions.flush()
+
+    def _last_lines(self) -> str:
+        text = self._errors.read_text(encoding="utf-8", errors="replace")
+        return "\n".join([line for line in text.splitlines() if line.strip()][-_LINES:])
+
+
+@contextmanager
+def _caches_of(program: OwnProgram) -> Iterator[Path | None]:
+    """Give a folder for inductor's caches where decisions are turned: keys of graphs do not have them."""
+    if not program.flips:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="own-caches-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def time_own_calls(
+    program: OwnProgram,
+    wanted: Sequence[tuple[str, bool]],
+    *,
+    budget: float,
+    margin: float,
+    processes: int | None = None,
+    progress: Progress = lambda text: None,
+) -> tuple[tuple[OwnCall, ...], NoOwnCall | None]:
+    """Time the callables that compiled some graphs against eager; this runs the script, several times.
+
+    Args:
+        wanted: compile ids of the graphs, each with whether the script runs its backward.
+        budget: seconds of timing, for all callables and processes. The script runs on top of that.
+        margin: what differs by less is the same. processes: how many; if None 3 and more.
+
+    Returns:
+        each callable, in the order in which they were reached, and why one is missing, if one is.
+    """
+    runs: list[list[Event]] = []
+    problem: NoOwnCall | None = None
+    most, fewest, callables = processes or MOST_PROCESSES, processes or PROCESSES, max(len(wanted), 1)
+    begin, reaching = time.monotonic(), 0.0
+    with _caches_of(program) as caches:
+        while len(runs) < most:
+            number = len(runs)
+            progress(f"running {program.script} up to the call ({number + 1} of {max(fewest, number + 1)})")
+            request = OwnRequest(
+                wanted=tuple(wanted),
+                seconds=share_of(budget * (1 - PARTS), number, processes) / callables,
+                parts=budget * PARTS / callables if number == 0 else 0.0,
+                precision=margin / 4,
+                seed=2 * number,
+                candidate_first=bool(number % 2),
+                limit_s=program.limit_s,
+            )
+            try:
+                with OwnProcess(program, request, caches) as process:
+                    for event in process.events():
+                        if event["event"] == "reached":
+                            progress(f"timing {event['name']} against eager ({number + 1})")
+                            reaching = max(reaching, event["reached_s"])
+                            callables = max(1, len(_ids([*runs, process.seen])))
+                    runs.append(process.seen)
+            except OwnChildError as error:
+                problem = NoOwnCall(error.code, error.message)
+                break
+            calls = _calls(runs, program, margin)
+            if not calls:
+                problem = _why_none(runs[-1])
+                break
+            if number + 1 >= fewest and not any(_is_open(call.comparison, margin) for call in calls):
+                break
+            if time.monotonic() - begin + reaching > max(_REACHING_S, _REACHING * budget) + budget:
+                break
+    calls = _calls(runs, program, margin)
+    if problem is None and runs:
+        missing = {one for one, _ in wanted} - {one for call in calls for one in call.graphs}
+        problem = _why_none(runs[-1]) if missing and len(calls) < request.most else None
+    few = OwnRemark("few-processes", (("seconds", reaching), ("processes", len(runs))))
+    if len(runs) < fewest:
+        calls = tuple(replace(call, remarks=(*call.remarks, few)) for call in calls)
+    return calls, problem
+
+
+def _is_open(comparison: Comparison, margin: float) -> bool:
+    """Whether another process is worth running the script once more."""
+    return comparison.verdict not in ("FASTER", "SLOWER", "SAME") and wants_more(comparison, margin)
+
+
+def _ids(runs: Sequence[Sequence[Event]]) -> dict[tuple[str, ...], None]:
+    reached = (event for run in runs for event in run if event["event"] == "reached")
+    return dict.fromkeys(tuple(event["ids"]) for event in reached)
+
+
+def _calls(runs: Sequence[Sequence[Event]], program: OwnProgram, margin: float) -> tuple[OwnCall, ...]:
+    """Return the callables that were timed, by what all processes say."""
+    calls = []
+    for ids in _ids(runs):
+        several: list[dict[str, Event]] = []
+        for run in runs:
+            parts, mine = dict[str, Event](), False
+            for event in run:
+                if event["event"] == "reached":
+                    mine = tuple(event["ids"]) == ids
+                if mine:
+                    parts[event["event"]] = event
+            if "series" in parts:
+                several.append(parts)
+        if several:
+            calls.append(_call(several, program, margin))
+    return tuple(calls)
+
+
+def _call(several: Sequence[dict[str, Event]], program: OwnProgram, margin: float) -> OwnCall:
+    series = [from_json(Series, parts["series"]["series"]) for parts in several]
+    comparison = conclude(series, margin)
+    times = {time.name: time.seconds for time in times_of(series, [comparison], {})}
+    reached, facts = several[0]["reached"], several[0]["call"]
+    remarks = [OwnRemark(code, tuple(values.items())) for code, values in facts["remarks"]]
+    if any(parts["series"]["compiled"] for parts in several):
+        remarks.append(OwnRemark("compiled-while-timed"))
+    remarks += [
+        OwnRemark("no-parts", message=parts["no-parts"]["message"])
+        for parts in several
+        if "no-parts" in parts
+    ]
+    samples = [from_json(CallSamples, parts["parts"]["parts"]) for parts in several if "parts" in parts]
+    return OwnCall(
+        name=reached["name"],
+        where=reached["where"],
+        script=str(program.script),
+        graphs=tuple(reached["ids"]),
+        call=reached["call"],
+        after=reached["calls"],
+        instances=reached["instances"],
+        inputs=facts["inputs"],
+        device=facts["device"],
+        threads=facts["threads"],
+        backward=facts["backward"],
+        changes=tuple(facts["changes"]),
+        eager=times[series[0].baseline],
+        compiled=times[series[0].candidate or ""],
+        comparison=comparison,
+        processes=len(several),
+        reached_s=max(parts["reached"]["reached_s"] for parts in several),
+        measured=sum(one.spent for one in series),
+        remarks=tuple(remarks),
+        parts=call_parts_of(samples) if samples else None,
+    )
+
+
+def _why_none(run: Sequence[Event]) -> NoOwnCall:
+    """Return why a process that came to its end timed less than was asked for."""
+    for event in run:
+        if event["event"] == "not-timed":
+            return NoOwnCall(event["code"], event["message"])
+    over = run[-1] if run else {}
+    return NoOwnCall("not-called" if over.get("callables") else "nothing-compiled")
+
+
+def compare_programs(
+    a: OwnProgram,
+    b: OwnProgram,
+    wanted: tuple[Sequence[tuple[str, bool]], Sequence[tuple[str, bool]]],
+    *,
+    budget: float,
+    margin: float,
+    processes: int | None = None,
+    progress: Progress = lambda text: None,
+) -> OwnPair | NoOwnCall:
+    """Time the compiled callable of A against that of B, each in a process of its script, lap by lap.
+
+    Args: see `time_own_calls`; `wanted` has the graphs of A and those of B: the first callable of theirs is
+        timed on each side.
+
+    Returns:
+        the comparison, or why there is none.
+    """
+    series: list[Series] = []
+    seen: tuple[Sequence[Event], ...] = ()
+    most, fewest = processes or MOST_PROCESSES, processes or PROCESSES
+    with _caches_of(a) as caches_a, _caches_of(b) as caches_b:
+        while len(series) < most:
+            number = len(series)
+            share = share_of(budget, number, processes)
+            first, second = (
+                OwnRequest(wanted=tuple(ids), seconds=share, laps=True, limit_s=program.limit_s)
+                for ids, program in zip(wanted, (a, b), strict=True)
+            )
+            progress(f"running the script of A and that of B up to the call ({number + 1})")
+            try:
+                with OwnProcess(a, first, caches_a) as one, OwnProcess(b, second, caches_b) as other:
+                    for process in (one, other) if number % 2 == 0 else (other, one):
+                        while (event := process.next_event())["event"] != "ready":
+                            if event["event"] in ("over", "not-timed"):
+                                return _why_none(process.seen)
+                    seen = seen or (tuple(one.seen), tuple(other.seen))
+                    progress(f"timing both calls in turns ({number + 1})")
+                    rng, begin = random.Random(number), time.monotonic()  # noqa: S311 - no secret
+                    quads = time_remotes([one, other], COMPILED, share, margin / 4, rng)
+                    series.append(Series("A", "B", tuple(quads), time.monotonic() - begin))
+            except OwnChildError as error:
+                return NoOwnCall(error.code, error.message)
+            comparison = conclude(series, margin)
+            if number + 1 >= fewest and not _is_open(comparison, margin):
+                break
+    times = {one.name: one.seconds for one in times_of(series, [comparison], {})}
+    sides = [
+        _side(events, program, times[name])
+        for events, program, name in zip(seen, (a, b), ("A", "B"), strict=True)
+    ]
+    return OwnPair(sides[0], sides[1], comparison, sum(one.spent for one in series))
+
+
+def _side(events: Sequence[Event], program: OwnProgram, seconds: float) -> OwnCallOfSide:
+    parts = {event["event"]: event for event in events}
+    reached, facts = parts["reached"], parts["call"]
+    return OwnCallOfSide(
+        name=reached["name"],
+        where=reached["where"],
+        script=str(program.script),
+        call=reached["call"],
+        after=reached["calls"],
+        inputs=facts["inputs"],
+        threads=facts["threads"],
+        backward=facts["backward"],
+        seconds=seconds,
+        remarks=tuple(OwnRemark(code, tuple(values.items())) for code, values in facts["remarks"]),
+    )

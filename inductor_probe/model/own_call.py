@@ -1,0 +1,125 @@
+"""A call of the user's compiled callable against what it was compiled from, timed in his own program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from inductor_probe.model.call_parts import CallParts
+from inductor_probe.model.comparison import Comparison
+
+OwnRemarkCode: TypeAlias = Literal[
+    "differs", "draws", "varies", "other-form", "parameters-not-kept", "compiled-while-timed",
+    "few-processes", "no-parts",
+]  # fmt: skip
+"""The outputs differ from eager's beyond rounding; eager draws random numbers, so that outputs are not
+compared; it gives other values each time; outputs have other sizes or dtypes; there was no memory for copies
+of parameters; something was compiled while it was timed; the script takes too long for more processes; what a
+call consists of could not be timed."""
+
+NoOwnCallCode: TypeAlias = Literal[
+    "no-script", "not-as-it-was", "simulated", "other-process", "ahead-of-time", "nothing-compiled",
+    "not-called", "script-failed", "script-ended", "too-long", "raises", "memory", "not-asked",
+]  # fmt: skip
+"""Why there is none: the run names no script that may run here; the script or what it ran with changed; the
+GPU was simulated; another process of the script compiled the graph; AOTInductor did; the script compiled
+nothing this time, or not this graph; it failed; it ended its process; it did not reach a call in time; the
+callable raises an exception, or memory is too small, when it is called again; it was not asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRemark:
+    """What is to be known of the times. `numbers` of `differs`: `error`, relative to eager's outputs.
+
+    `message` has what torch said.
+    """
+
+    code: OwnRemarkCode
+    numbers: tuple[tuple[str, float], ...] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NoOwnCall:
+    """Why the user's callable was not timed. `message` has what a person or a program said."""
+
+    code: NoOwnCallCode
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCallOfSide:
+    """The call that was timed of one of two programs; for its attributes see `OwnCall`.
+
+    `remarks` are of its own check against eager.
+    """
+
+    name: str
+    where: str | None
+    script: str
+    call: int
+    after: int | None
+    inputs: str
+    threads: int
+    backward: bool
+    seconds: float
+    remarks: tuple[OwnRemark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPair:
+    """A compiled callable of one program against that of another, lap by lap, each in its own process.
+
+    Attributes:
+        comparison: the baseline is that of A.
+        measured: seconds of timing, in all pairs of processes.
+    """
+
+    a: OwnCallOfSide
+    b: OwnCallOfSide
+    comparison: Comparison
+    measured: float
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCall:
+    """A call of a compiled callable of the script, and of the same before `torch.compile`.
+
+    Attributes:
+        name: of the function, or the class of the module. where: where its code begins
+            (`/home/u/model.py:12`); None where that is in torch.
+        script: that it is called by. graphs: compile ids of what was compiled in calls of it (`0/0`).
+        call: the number of the call of it that was timed, from 1. after: how many calls there had been when
+            it was made again, on copies of its inputs; None where it was timed before it was made.
+        instances: callables of the same code, such as layers that are compiled one by one.
+        inputs: size, dtype and memory format of the largest tensor among its arguments.
+        device: `cpu` or `cuda`. threads: of torch at that call.
+        backward: forward and backward were timed together.
+        changes: what a call changes, and was put back between laps: `arguments`, `parameters`, `buffers`,
+            `tensors`, `gradients`, `objects`, `random numbers`.
+        eager, compiled: seconds a call. comparison: of both, the baseline eager.
+        processes: in each of which the script ran up to the call. reached_s: seconds that took, the longest.
+        measured: seconds of timing, in all processes.
+        parts: what the compiled call consists of.
+    """
+
+    name: str
+    where: str | None
+    script: str
+    graphs: tuple[str, ...]
+    call: int
+    after: int | None
+    instances: int
+    inputs: str
+    device: str
+    threads: int
+    backward: bool
+    changes: tuple[str, ...]
+    eager: float
+    compiled: float
+    comparison: Comparison
+    processes: int
+    reached_s: float
+    measured: float
+    remarks: tuple[OwnRemark, ...] = ()
+    parts: CallParts | None = None
