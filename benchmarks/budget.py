@@ -7,8 +7,8 @@ A small C++ graph is dumped, and its kernel made to wait as long as wanted, with
 compared with it (`--copies`). `measured` is what the samples say: all but importing, compiling and checking;
 `wall` is all of it. Target: measured at most 1.2 times the budget, where one call of each fits.
 
-`--verbs` runs each on a small network of the user's, with its script. Of those whose budget is of all that they
-do (`check-op`, `whatif --try-all`), and of those that do not say what they measured (`profile`, `perf`),
+`--verbs` runs each on a small network of the user's, with its script. Of those whose budget is of all that
+they do (`check-op`, `whatif --try-all`), and of those that do not say what they measured (`profile`, `perf`),
 `measured` is the wall time.
 """
 
@@ -46,7 +46,8 @@ def main() -> None:
     parser.add_argument("--verbs", action="store_true", help="each verb with a budget, on a network")
     options = parser.parse_args()
     if options.verbs:
-        return verbs([float(text) for text in options.budgets.split(",")])
+        verbs([float(text) for text in options.budgets.split(",")])
+        return
     heads = ("call s", "budget s", "measured s", "measured / budget", "wall s", "processes", "compared")
     print("".join(f"{head:>18}" for head in heads), " verdict of an equal copy")
     with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +74,7 @@ VERBS: dict[str, tuple[tuple[str, ...], str]] = {
     "profile": (("profile", "net"), "wall"),
     "whatif": (("whatif", "net", "--set", "inductor.cpp.simdlen=128"), "measured"),
     "whatif --try-all": (("whatif", "net", "--try-all"), "wall"),
-    "perf": (("perf", "check_hflip.py", "--cases", "channels_last"), "wall"),
+    "perf": (("perf", "check_hflip.py", "--case", "channels_last"), "wall"),
     "check-op": (("check-op", "flip"), "wall"),
 }
 NETWORK = """
