@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from inductor_probe.api import own_call
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.own_call import NoOwnCall
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from tests.fork_server import ForkServer
 from tests.shared import compiler_folder, shared_folder
@@ -92,6 +94,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         takes = item.get_closest_marker("takes")
         seconds[item.path] += takes.args[0] if takes else 2 if item.get_closest_marker("compiles") else 0
     items.sort(key=lambda item: -seconds[item.path])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_own_calls() -> Iterator[None]:
+    """Leave out the call of the user's program: `bench-kernel` and `profile` would run scripts again.
+
+    `capture/test_own_calls.py` times such calls itself, and the README's and the guides' commands do.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(own_call, "own_calls", lambda *_, **__: ((), NoOwnCall("not-asked")))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -28,13 +28,16 @@ _USED = re.compile(r"\bself\.(\w+)")
 _INIT = m.FunctionDef(name=m.Name("__init__"))
 # torch.export keeps the tree of its inputs: their names stand in the first line.
 _TREE = re.compile(r"def forward\(self.*\):\n +(?P<names>[\w, ]*?),? = fx_pytree\.tree_flatten_spec\(.*\)\n")
-# ... and modules inside it, of which fx writes `self.fc = Module()` and nothing of what is in them.
-_MODULE = re.compile(r" +self\.(?P<name>\w+) = Module\((?:\n(?:(?!\)).*\n){0,2000})?\)\n")
+# ... and modules inside it, of which fx writes `self.fc = Module()` (on a GPU `Module().cuda()`)
+# and nothing of what is in them.
+_MODULE = re.compile(r" +self\.(?P<name>\w+) = Module\((?:\n(?:(?!\)).*\n){0,2000})?\)(?:\.cuda\(\))?\n")
 _GETATTR = re.compile(r"getattr\((?P<of>self(?:\.\w+)*), \"(?P<name>\w+)\"\)")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 
 _CLASS = re.compile(r"(?P<indent> *)class (?P<name>\S+)\(torch\.nn\.Module\):")
-_SUBMODULE = re.compile(r"self\.(?P<name>\w+) = (?:<lambda>|GraphModule)\((?:\n.*?\n)?\)", re.DOTALL)
+_SUBMODULE = re.compile(
+    r"self\.(?P<name>\w+) = (?:<lambda>|GraphModule)\((?:\n.*?\n)?\)(?:\.cuda\(\))?", re.DOTALL
+)
 _INDENT = 4
 NO_CONSTANTS = Constants()
 

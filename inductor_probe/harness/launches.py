@@ -23,8 +23,7 @@ def call_pairs(bench: Bench, inputs: list[Any], right: set[str], *, eager: bool 
 
     call, variants = caller("Compiled call", bench.namespace["call"]), {*bench.variants("call")} & right
     if eager and bench.aten_graph is not None:
-        graph = bench.aten_graph()
-        yield caller(OPERATORS, lambda values: graph(*values)), call
+        yield caller(OPERATORS, partial(lambda graph, values: graph(*values), bench.aten_graph())), call
     elif not variants:
         yield call, None
     yield from ((call, caller(name, bench.namespace[name])) for name in sorted(variants))

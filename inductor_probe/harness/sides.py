@@ -40,8 +40,7 @@ class Ring:
 class Side:
     """A subject bound to each slot of a ring; a block of it is so many laps of so many calls.
 
-    `drifting` are tensors that change from call to call. `beyond`: laps in a row that lost their core though
-    they began with it (`laps.kept_lap`).
+    `drifting` are tensors that change from call to call; `beyond` laps in a row were too long for a core.
     """
 
     name: str

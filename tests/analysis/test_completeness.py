@@ -260,6 +260,7 @@ def test_torch_prints_a_program_without_arguments_that_is_not_python() -> None:
         "self.0 = Module()",
         "self.true_graph_0 = <lambda>(\n  (true_graph_0): <lambda>()\n  (false_graph_0): <lambda>()\n)",
         "self.layers = Module(\n  (0): Module()\n)",
+        "self.layers = Module(\n  (0): Module()\n).cuda()",
     ],
 )
 def test_modules_in_a_program_that_are_no_python_are_no_defect(module: str) -> None:

@@ -194,5 +194,5 @@ def test_results_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_the_kept_file_names_its_schema_and_writer(tmp_path: Path) -> None:
     run_bench_file(writes(tmp_path, 1.0, 1.0, 1.0))
     kept = json.loads((tmp_path / "output_code_bench.json").read_text())
-    assert list(kept) == ["schema", "probe", "margin", "roofline", "processes"]
+    assert list(kept) == ["schema", "probe", "margin", "roofline", "processes", "own", "no_own"]
     assert kept["schema"] == 2

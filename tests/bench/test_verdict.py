@@ -133,10 +133,11 @@ def test_disturbed_quads_are_left_out_whole_and_counted() -> None:
     assert found.quads + found.excluded < 120  # the rest are guards
 
 
-def test_a_busy_machine_tells_large_effects_and_calls_nothing_the_same() -> None:
+def test_times_in_which_cores_were_lost_decide_nothing() -> None:
+    """A call of two threads that is 1.27x as fast as eager was "2.38x as long" beside other programs."""
     busy = {"waits": 0.5, "wait": 0.3}
     large, equal = conclude(series(1.5, **busy), MARGIN), conclude(series(1.0, **busy), MARGIN)
-    assert (large.verdict, large.excluded, large.quads) == ("SLOWER", 0, 102)
+    assert (large.verdict, large.excluded, large.quads) == ("UNDECIDED", 0, 102)
     assert "which may hide" in sentence(large.remarks[0])
     assert equal.verdict == "UNDECIDED"
     assert reason(equal).startswith("the machine is busy: other programs ran during ")
@@ -202,7 +203,7 @@ def preempted(code: str, processes: int = 3) -> list[Series]:
 
 def test_what_is_longer_than_a_slice_of_the_scheduler_does_not_have_a_narrow_false_ratio() -> None:
     by_clock, on_cpu = (conclude(preempted(code), MARGIN) for code in ("core-lost", "cpu-time"))
-    assert (by_clock.verdict, on_cpu.verdict) == ("FASTER", "FASTER")
+    assert (by_clock.verdict, on_cpu.verdict) == ("UNDECIDED", "FASTER")
     assert by_clock.low < 0.4 < by_clock.high
     assert by_clock.high == pytest.approx(1 / 1.01)
     assert on_cpu.low < 0.4 < on_cpu.high < 1.25 * on_cpu.low

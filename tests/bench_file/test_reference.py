@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from inductor_probe.bench_file.constants import Constants
@@ -109,10 +110,11 @@ def load_args(reader):
 """
 
 
-def test_modules_with_numbers_for_names_are_flat() -> None:
+@pytest.mark.parametrize("device", ["", ".cuda()"])
+def test_modules_with_numbers_for_names_are_flat(device: str) -> None:
     """torch.export of nn.Sequential: fx writes `self.0 = Module()`, no Python, and a tree of inputs."""
     attributes = {"0.weight": "c0", "layers.0.bias": "c1", "scale": "c2"}
-    text = EXPORTED.replace("\n          (0): Module()\n        )", "\n  (0): Module()\n)")
+    text = EXPORTED.replace("\n          (0): Module()\n        )", f"\n  (0): Module()\n){device}")
     source = reference_source(text, None, Constants(attributes=attributes)).source
     assert source is not None
     one, two, three = torch.ones(2), torch.full((2,), 2.0), torch.full((2,), 3.0)

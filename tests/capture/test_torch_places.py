@@ -10,6 +10,7 @@ import pytest
 from inductor_probe.capture import hooks, processes, recorders, targets
 from inductor_probe.capture.torch_places import (
     DECISION,
+    OWN,
     PLACES,
     RECORD,
     TARGET,
@@ -22,7 +23,7 @@ from inductor_probe.capture.torch_places import (
 def test_a_place_stands_once_and_says_what_it_decides() -> None:
     assert len({str(place) for place in PLACES}) == len(PLACES)
     assert all(
-        place.decides and set(place.topics) <= {RECORD, DECISION, TARGET, *TOPICS} and place.topics
+        place.decides and set(place.topics) <= {RECORD, DECISION, TARGET, OWN, *TOPICS} and place.topics
         for place in PLACES
     )
 

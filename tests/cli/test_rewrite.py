@@ -112,7 +112,7 @@ def test_the_first_screen_of_bench_kernel_is_one_screen(probe: Probe) -> None:
         f"probe {verb}" in " ".join(short.split()) for verb in ("rewrite", "sweep-configs", "export-cpp")
     )
     hidden = ("--variant", "--copies", "--margin", "--processes", "--cold", "--threads", "--inputs", "--size",
-              "--import", "--cxxflags")  # fmt: skip
+              "--no-script", "--import", "--cxxflags")  # fmt: skip
     assert all(option in long and option not in short for option in hidden)
     assert f"Show {len(hidden)} more options" in short
     gone = ("--rewrite", "--configs", "--cpp ", "--tuned")

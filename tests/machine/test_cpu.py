@@ -121,7 +121,7 @@ def test_one_thread_needs_one_processor() -> None:
     assert hazards(SERIAL, CpuState(2, busy=1.0)) == ()
     assert hazards(FREE, CpuState(2, busy=1.0), threads=1) == ()
     (said,) = map(sentence, hazards(SERIAL, CpuState(2, busy=1.9)))
-    assert said.startswith("other processes keep 1.9 of 2 processors busy: times are longer")
+    assert said.startswith("other processes keep 1.9 of 2 processors busy: times can be longer")
 
 
 def test_a_little_work_of_others_is_passed_over() -> None:

@@ -78,7 +78,7 @@ _PRINTED = _GLOBALS - words("torch device inf")
 _OF_TREES = frozenset(("fx_pytree", "pytree"))
 # `self.seq = Module(` and what it holds, a line each, up to `)`: the text of a module, which is no Python.
 _MODULE_TEXT = re.compile(
-    r"^( +self\.)\w+ = (?:<lambda>|\w+)\((?:\n(?:(?!\)).*\n){0,2000})?\)$", re.MULTILINE
+    r"^( +self\.)\w+ = (?:<lambda>|\w+)\((?:\n(?:(?!\)).*\n){0,2000})?\)(?:\.cuda\(\))?$", re.MULTILINE
 )
 
 
