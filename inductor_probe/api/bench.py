@@ -125,7 +125,7 @@ def run_file(
     from inductor_probe.analysis.launch_check import check_launches
     from inductor_probe.analysis.operators import collective
     from inductor_probe.analysis.work import kernel_work
-    from inductor_probe.api.own_call import own_calls
+    from inductor_probe.api.own_call import may_run_again, own_calls
     from inductor_probe.api.trust import source_to_run
     from inductor_probe.bench import session
     from inductor_probe.bench_file.source import other_harness
@@ -151,8 +151,11 @@ def run_file(
         return kernel_work(graph.generated, rows, result.flops, dict(settings.sizes))
 
     other = other_harness(source)
+    on_graph = settings
+    if settings.own and settings.kernel is None and may_run_again(graph):
+        on_graph = replace(settings, budget=settings.budget * (1 - OWN))
     result = session.run_bench_file(
-        file.path, settings, known, progress, works, source=source, other_harness=other
+        file.path, on_graph, known, progress, works, source=source, other_harness=other
     )
     samples = session.samples_path(file.path, settings)
     if settings.kernel is None:

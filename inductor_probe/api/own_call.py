@@ -11,7 +11,12 @@ from inductor_probe.model.own_call import NoOwnCall, OwnCall, OwnPair
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
     from inductor_probe.measuring.own_calls import OwnProgram
+    from inductor_probe.model.bench import BenchSettings
 
+_IMPORTED_S = 4.0
+"""About how long a process imports torch and inductor, and compiles a few kernels."""
+_REACHED_S = 5.0
+"""About how long a script of a small network takes up to the call, where its code is in inductor's caches."""
 _TIMES = 3
 """A script may take so many times as long as its dump took, before it is given up."""
 
@@ -53,6 +58,25 @@ def own_calls(
         processes=processes,
         progress=progress or (lambda text: None),
     )
+
+
+def may_run_again(graph: GraphOnDisk) -> bool:
+    """Whether the script that compiled a graph can be run again to time its call."""
+    return not isinstance(program_of(graph.run), NoOwnCall) and bool(wanted_of([graph]))
+
+
+def seconds_around(graphs: Sequence[GraphOnDisk], settings: BenchSettings) -> tuple[float, int]:
+    """Return about how long measuring takes beside the budget, and how often the script is run.
+
+    A process of the script imports torch, and runs up to the call with what it compiled in inductor's caches:
+    that is less than the dump took. The bench file's imports torch once, and compiles.
+    """
+    from inductor_probe.harness.budget import PROCESSES
+
+    manifest = graphs[0].run.manifest
+    runs = (settings.processes or PROCESSES) if settings.own and may_run_again(graphs[0]) else 0
+    script_s = min(manifest.duration_s, _REACHED_S) if manifest else _REACHED_S
+    return _IMPORTED_S * len(graphs) + runs * script_s, runs
 
 
 def own_pair(

@@ -164,17 +164,20 @@ def profile_graphs(
     Raises:
         ProbeError: a graph's code may not run, or does not.
     """
-    from inductor_probe.api.own_call import own_calls
+    from inductor_probe.api.own_call import may_run_again, own_calls
+    from inductor_probe.harness.budget import OWN
     from inductor_probe.model.bench import BenchSettings
 
     pairs, settings = list(graphs), settings or BenchSettings(budget=BUDGET_S)
     own: tuple[OwnCall, ...] = ()
     why: NoOwnCall | None = NoOwnCall("not-asked")
-    profiles = tuple(_profile(graph, write, settings, trust, progress) for graph, write in pairs)
+    of_own = OWN * settings.budget * len(pairs) if settings.own and may_run_again(pairs[0][0]) else 0.0
+    on_graph = replace(settings, budget=settings.budget - of_own / len(pairs))
+    profiles = tuple(_profile(graph, write, on_graph, trust, progress) for graph, write in pairs)
     if settings.own:
         own, why = own_calls(
             [graph for graph, _ in pairs],
-            budget=settings.budget,
+            budget=of_own,
             margin=settings.margin,
             threads=settings.own_threads,
             progress=progress,

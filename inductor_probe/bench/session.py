@@ -41,7 +41,7 @@ Works = Callable[[BenchResult], Sequence[KernelWork]]
 """What each kernel has to do in a call, by the result: it knows which operators count flops."""
 Progress = Callable[[str], None]
 
-_EXCEEDED, _WITH_MORE = 1.5, 1.2
+_EXCEEDED, _WITH_MORE = 1.25, 1.15
 """Times the budget: a report warns beyond the first; the second limits processes beyond three."""
 _KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
 

@@ -35,6 +35,7 @@ from inductor_probe.cli.screen import (
     progress_line,
     relative,
     say,
+    say_duration,
     show,
     show_json,
     write_output,
@@ -145,6 +146,8 @@ def bench_kernel(
         show_json(file.output)
     elif not no_run:
         say(f"running it: this executes the code that inductor generated for {graph.name}")
+        times = 1 if untimed else len(inputs) * len(counts)
+        say_duration([graph], settings, times)
         if untimed:
             settings = replace(settings, inputs=inputs[0], threads=counts[0])
             return _check_untimed(graph, file, settings, output_format, trust=trust)

@@ -10,7 +10,7 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.cli.parameters import CommaList, command, seconds, shared_option
-from inductor_probe.cli.screen import OutputFormat, give, progress_line, say_warning
+from inductor_probe.cli.screen import OutputFormat, give, progress_line, say, say_warning
 from inductor_probe.errors import ExitCode
 from inductor_probe.model.op_check import FORMS, MODES, Form, Mode, OpRow
 from inductor_probe.report.units import duration
@@ -78,6 +78,7 @@ def check_op(
     for name, chosen, known in (("--modes", modes, MODES), ("--forms", forms, FORMS)):
         if unknown := [word for word in chosen if word not in known]:
             raise click.UsageError(f"{name}: {unknown[0]} is none of {', '.join(known)}")
+    say(f"this takes about {budget:.0f} s at most: no sample begins after that")
     begin = time.monotonic()
     with progress_line() as say_progress:
 

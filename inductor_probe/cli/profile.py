@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+import inductor_probe as ip
 from inductor_probe.api.profile import Profiles, read_profiles
 from inductor_probe.cli.completion import CASE, SCRIPT
 from inductor_probe.cli.expect import dumped_or_found
@@ -18,6 +19,7 @@ from inductor_probe.cli.screen import (
     relative,
     require_new,
     say,
+    say_duration,
     write_output,
 )
 from inductor_probe.cli.scripts import SETTINGS, VARIABLES
@@ -85,6 +87,8 @@ def profile(
             sides.append(read_profiles(file))
             continue
         opened = dumped_or_found(() if word is None else (word,), cases, knobs, env, out)
+        graphs = [opened] if isinstance(opened, ip.Graph) else [*opened.graphs]
+        say_duration(graphs, settings)
         with progress_line() as progress:
             sides.append(opened.profile(settings, trust=trust, progress=progress))
     profiles = sides[0].with_details(details)

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
@@ -23,15 +23,19 @@ from inductor_probe.report.document import Document, Inline, Line
 from inductor_probe.report.markdown import to_markdown
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.terminal import Terminal, plain_console
-from inductor_probe.report.units import one_word
+from inductor_probe.report.units import counted, one_word
 from inductor_probe.report.visible import visible
 
 if TYPE_CHECKING:
+    from inductor_probe.api.on_disk import GraphOnDisk
     from inductor_probe.api.rows import Rows
+    from inductor_probe.model.bench import BenchSettings
 
 OutputFormat = Literal["terminal", "markdown", "json"]
 """How a verb prints its result."""
 
+_LONG_S = 10.0
+"""What takes longer is said how long, before it begins."""
 _PIPE_WIDTH = 10_000
 """Columns of a pipe: nothing is cut or wrapped there, so that `grep` sees whole lines."""
 
@@ -83,6 +87,20 @@ def say(text: Inline) -> None:
     """
     console = plain_console(file=sys.stderr, width=None if sys.stderr.isatty() else _PIPE_WIDTH)
     console.print(Terminal([Line(text, whole=True)]), crop=False)
+
+
+def say_duration(graphs: Sequence[GraphOnDisk], settings: BenchSettings, times: int = 1) -> None:
+    """Say about how long measuring each of some graphs takes, where that is long, and what it consists of."""
+    from inductor_probe.api.own_call import seconds_around
+
+    if not graphs:
+        return
+    around, runs = seconds_around(graphs, settings)
+    measuring = settings.budget * len(graphs)
+    if (whole := times * (measuring + around)) < _LONG_S:
+        return
+    script = f", the script runs {counted(times * runs, 'time')}" if runs else ""
+    say(f"this takes about {whole:.0f} s: {times * measuring:.3g} s of measuring{script}")
 
 
 @contextmanager

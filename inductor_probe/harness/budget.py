@@ -1,6 +1,6 @@
 """The budget: what it covers, how it is dealt out, and how it is kept. Nothing here needs torch.
 
-`--budget` is how long measuring takes, within a factor of 1.5. It covers all that runs what is measured, or
+`--budget` is how long measuring takes, within 20 %. It covers all that runs what is measured, or
 copies its data: the profile of a call, recording what kernels are passed, rings of inputs, calibration,
 warm-up, quads, overheads, the roofline. It does not cover what has to be done once whatever is measured
 after it: importing, compiling (kernels, empty kernels), checking, setting up the clock of a GPU.
@@ -11,7 +11,9 @@ It is dealt out in three parts:
     0.15  overheads, in one process
     0.1   the roofline, in a process of its own
 
-and the first among processes: two ninths for each of the first three, one ninth for each that comes after
+Two fifths of all go to the call of the user's program where that can be run (`OWN`),
+
+and the first part among processes: a quarter for each of the first three, less for each that comes after
 them since those differ (`share_of`). Where calls are so long that a share is not enough for one of each
 side, there are fewer processes (`processes_within`), fewer comparisons (`Budget.left` against what one takes
 at least), and no overheads, whose part the comparisons have then. One thing is always measured: one call of
@@ -25,10 +27,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 COMPARISONS, OVERHEADS, ROOFLINE = 0.75, 0.15, 0.1
-OWN = 0.6  # beside them: the call of the user's program against eager, in processes of its own
+OWN = 0.4  # of all: the call of the user's program against eager, in processes of its own
 PROCESSES = 3  # fewer give no verdict
 MORE_PROCESSES = 9  # where the first ones differ: Student's quantile falls from 4.3 to 2.8, a quarter trimmed
-ALLOWED = 1.35  # of the budget may be used so that there are `PROCESSES`, or one more comparison
+ALLOWED = 1.2  # of the budget may be used so that there are `PROCESSES`, or one more comparison
 LONG_S = 0.05  # calls of which a quad takes 0.2 s: each of them is counted
 OVERHEAD_CALLS = 60  # that a table of overheads takes at least
 PART_S = 0.006  # that each launch adds to it, however short
@@ -65,20 +67,20 @@ class Budget:
 def share_of(budget: float, number: int, processes: int | None = None) -> float:
     """Return the seconds of a budget that process `number` (the first is 0) has for its comparisons.
 
-    The first three have two thirds of it, each of the others half as much as one of them: three take 0.67 of
-    the budget, and all nine 1.33 of it. `processes`: a number that was asked for; they share it alike.
+    The first three have a quarter each, the others 0.075: three take 0.75 of the budget, and all nine 1.2 of
+    it. `processes`: a number that was asked for; they share it alike.
     """
     if processes is not None:
         return budget / processes
-    return budget * (2 if number < PROCESSES else 1) / MORE_PROCESSES
+    return budget * (0.25 if number < PROCESSES else 0.075)
 
 
 def processes_within(seconds: float, process_s: float, processes: int = PROCESSES) -> int | None:
     """Return how many processes `seconds` are enough for, at least one; None if for `processes` and more.
 
     `process_s` is what one takes at least. A call of 0.9 s is compared with a copy of it, after a call that
-    records the arguments of its kernel: 2.7 s. 7.5 s are enough for three such processes (8.1 s), as a third
-    more is allowed; 4.5 s are enough for two, and one is there always.
+    records the arguments of its kernel: 2.7 s. 7 s are enough for three such processes (8.1 s), as a fifth
+    more is allowed; 4.8 s are enough for two, and one is there always.
     """
     if ALLOWED * seconds >= processes * process_s:
         return None if seconds >= 2 * processes * process_s else processes

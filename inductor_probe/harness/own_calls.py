@@ -230,9 +230,9 @@ class OwnCall:
 
     def time(self, seconds: float, precision: float, seed: int, *, candidate_first: bool) -> Facts:
         """Time both in turns for `seconds`; return a `Series`."""
-        rng, begin = random.Random(seed), time.perf_counter()  # noqa: S311 - no secret
-        expected = max(self.seconds.values())
+        rng, expected = random.Random(seed), max(self.seconds.values())  # noqa: S311 - no secret
         gc.collect()
+        begin = time.perf_counter()
         gc.disable()
         try:
             if expected > SHORT_S and QUADS * expected > seconds:

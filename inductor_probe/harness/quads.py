@@ -19,9 +19,10 @@ from torch.utils._pytree import tree_map
 
 from inductor_probe.harness import sides, timing
 from inductor_probe.harness.bench import Call
+from inductor_probe.harness.budget import ALLOWED
 from inductor_probe.harness.gpu_clock import GpuClock, session_clock
 from inductor_probe.harness.inputs import clone, tensors_of
-from inductor_probe.harness.laps import Lap, disturbance, fastest, kept_lap
+from inductor_probe.harness.laps import TRIES, Lap, disturbance, fastest, kept_lap
 from inductor_probe.harness.remarks import Remark, remark
 from inductor_probe.harness.sides import SLOTS, STEADY, Ring, Side, warm_up
 from inductor_probe.harness.timing import FEWEST, Subject, cpu_clock
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 GUARD_EVERY = 6  # quads
+FEW = 2  # of them there are at least, however long one takes
+LEAST_S = 0.1  # in which `FEWEST` of short calls are taken in any case
 MOST_QUADS = 6  # of calls that are not warmed up: where there is time for more, there is for warming up
 GPU_SLOTS = 2  # each has CUDA graphs of its own
 COLD_SLOTS = 4096  # making one takes tens of microseconds
@@ -174,7 +177,9 @@ def make_side(subject: Subject, ring: Ring) -> Side:
     return sides.make_side(subject, ring, clock, ColdSide if isinstance(ring, ColdRing) else Side)
 
 
-def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) -> Quad:
+def time_quad(  # noqa: PLR0917 - the last is for who has little time left
+    a: Side, b: Side, number: int, guard: bool, rng: random.Random, tries: int = TRIES
+) -> Quad:
     """Time quad `number`: a block counts as its fastest lap, and the sides of it take turns lap by lap.
 
     A lap that lost its core is taken again; see `laps`.
@@ -184,7 +189,7 @@ def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) ->
     order, blocks = rng.choice(("ABBA", "BAAB")), list[Lap]()
     for names in (order[:2], order[2:]):
         first, second = (a if name == "A" else b for name in names)
-        turns = [(kept_lap(first, number), kept_lap(second, number)) for _ in range(a.laps)]
+        turns = [(kept_lap(first, number, tries), kept_lap(second, number, tries)) for _ in range(a.laps)]
         blocks += [fastest([turn[side] for turn in turns]) for side in range(2)]
     return Quad(order, [block.seconds for block in blocks], guard, disturbance(blocks))
 
@@ -200,11 +205,14 @@ def run_once(side: Side, number: int) -> None:
 def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: random.Random) -> list[Quad]:
     """Time quads of two sides, or of A alone, for `seconds`; fewer once the ratio is known to `precision`.
 
-    It is the width of what is known that ends it early, never where it lies.
+    It is the width of what is known that ends it early, never where it lies. Where other programs have the
+    cores there may be fewer than `FEWEST`, but two.
     """
     if agree := getattr(a.clock, "agree", None):  # a GPU's clock times kernels in two ways
         agree([*a.runs, *(b.runs if b else ())])
-    end, quads, clocks = time.perf_counter() + seconds, list[Quad](), list[float]()
+    begin = time.perf_counter()
+    end, latest = begin + seconds, begin + max(ALLOWED * seconds, LEAST_S)
+    quads, clocks = list[Quad](), list[float]()
     warm_up([a, b] if b else [a], seconds / 8)
     again = replace(a)
 
@@ -215,9 +223,16 @@ def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: r
         scores = [quad.score() for quad in both if not quad.disturbed] or [quad.score() for quad in both]
         return width(scores) < precision
 
-    while (len(quads) < FEWEST or time.perf_counter() < end) and not known():
+    while not known():
+        now = time.perf_counter()
+        if len(quads) >= (FEWEST if now < latest else FEW) and now >= end:
+            break
         guard = b is None or len(quads) % GUARD_EVERY == GUARD_EVERY - 1
-        quads.append(time_quad(a, again if b is None or guard else b, len(quads), guard, rng))
+        quads.append(
+            time_quad(
+                a, again if b is None or guard else b, len(quads), guard, rng, TRIES if now < end else 1
+            )
+        )
         clocks.append(getattr(a.clock, "sm_hz", 0.0))
     median = statistics.median(clocks)
     for quad, hertz in zip(quads, clocks, strict=True):

@@ -241,7 +241,9 @@ def time_own_calls(
             if not calls:
                 problem = _why_none(runs[-1])
                 break
-            if number + 1 >= fewest and not any(_is_open(call.comparison, margin) for call in calls):
+            if number + 1 >= fewest and (
+                reaching > budget or not any(_is_open(call.comparison, margin) for call in calls)
+            ):
                 break
             if time.monotonic() - begin + reaching > max(_REACHING_S, _REACHING * budget) + budget:
                 break

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
@@ -44,6 +46,8 @@ from inductor_probe.model.op_check import (
 
 _WORKER = Path(__file__).with_name("worker.py")
 _ALONE_S = 300
+_LATE = 0.1
+"""Times the budget, a sample may take longer than that: then its process is ended."""
 _MOST_ON_GPU = 8  # processes: the context of each takes half a gigabyte there
 Progress = Callable[[int, int, OpRow], None]
 """Called with how many cases are done, of how many, and the latest."""
@@ -249,8 +253,8 @@ class _OpWorker:
             plan: what to run. file: with the decomposition, if it is in a file.
             first: a case whose operator the decomposition may be for.
             end: when no further sample begins, as `time.time`: another machine has another monotonic clock.
-                What starting the process takes is added: importing torch and its samples may take longer
-                than a small budget.
+                A process that has just started has half of the budget at least: importing torch and its
+                samples may take longer than a small one.
             torch: its version, which has to be the same everywhere.
             tell: is not used: a case takes a second.
         """
@@ -264,9 +268,8 @@ class _OpWorker:
 
     def open(self) -> None:
         """Start the process."""
-        begin = time.monotonic()
         self._started()
-        self._end += time.monotonic() - begin
+        self._end = max(self._end, time.monotonic() + self._plan.budget / 2)
 
     def prepare(self, tasks: Sequence[OpCase], cores: int) -> None:
         """Nothing: each sample is compiled as it runs."""
@@ -308,9 +311,14 @@ class _OpWorker:
             requests.flush()
         begun: dict[str, Any] = {"sample": skip, "elements": 0, "text": ""}
         ends = False
+        left = max(self._end - time.monotonic(), 0.0) + _LATE * self._plan.budget
+        late = threading.Timer(left, _kill_group, [process.pid])
+        late.daemon = True
+        late.start()
         for line in answers:
             answer = json.loads(line)
             if "calls" in answer:
+                late.cancel()
                 self._calls = answer["calls"]
                 return None
             if "done" in answer:
@@ -320,8 +328,12 @@ class _OpWorker:
             else:
                 _add(seen, begun, answer)
                 ends = bool(answer.get("ends"))
+        late.cancel()
         status = _end(process)
         self._process, self._calls = None, 0
+        if status == -signal.SIGKILL and time.monotonic() > self._end:
+            seen.left = max(0, self._plan.samples - seen.samples - seen.refused)
+            return None
         number = begun["sample"]
         if ends:
             return int(number)
@@ -382,6 +394,12 @@ class _OpWorker:
             self._folder = tempfile.TemporaryDirectory(prefix="check-op-", ignore_cleanup_errors=True)
         path = self._file.place(Path(self._folder.name))
         return f"{path}:{place.rpartition(':')[2]}"
+
+
+def _kill_group(pid: int) -> None:
+    """End a process and the compilers that it waits for."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def _end(process: subprocess.Popen[str]) -> int:

@@ -132,7 +132,7 @@ def test_measuring_takes_what_the_budget_says_whatever_a_call_takes(
     subject = graph(clock, [call_s])
     spent, processes, _ = run(clock, subject, budget, {"k0_v2", "call_v2"})
     least = 3 * call_s  # the profile, and one call of each side
-    assert spent <= max(1.5 * budget, 1.1 * least)
+    assert spent <= max(1.2 * budget, 1.1 * least)
     assert spent >= 0.5 * budget
     assert processes[0], "something is always compared"
     if 9 * call_s < budget:
@@ -149,7 +149,7 @@ def test_a_budget_smaller_than_one_call_has_one_call_of_each_side(clock: Simulat
 @pytest.mark.parametrize("kernel_s", [1e-5, 1e-3, 0.02])
 def test_many_kernels_keep_a_small_budget(clock: SimulatedTime, kernel_s: float) -> None:
     spent, processes, _ = run(clock, graph(clock, [kernel_s] * 10), 0.5, {"k0_v2", "call_v2"})
-    assert spent <= max(1.5 * 0.5, 1.1 * 12 * kernel_s)
+    assert spent <= max(1.2 * 0.5, 1.1 * 12 * kernel_s)
     assert "k0_v2 alone" in processes[0], "what was edited comes first"
 
 
@@ -170,11 +170,11 @@ def test_where_there_is_no_time_for_eager_the_call_is_compared_with_its_variant_
 
 def test_all_nine_processes_stay_within_the_budget() -> None:
     shares = sum(share_of(COMPARISONS * 10, number) for number in range(MORE_PROCESSES))
-    assert shares + 0.25 * 10 <= 1.5 * 10
+    assert shares + 0.25 * 10 <= 1.2 * 10
 
 
 def test_fewer_processes_where_one_takes_longer_than_a_share() -> None:
-    assert [processes_within(seconds, 2.7) for seconds in (20, 7.5, 4.5, 2, 0.1)] == [None, 3, 2, 1, 1]
+    assert [processes_within(seconds, 2.7) for seconds in (20, 7, 4.8, 2, 0.1)] == [None, 3, 2, 1, 1]
     assert processes_within(1.0, 1e-5) is None
     assert processes_within(100, 2.7, processes=5) is None
     assert processes_within(12, 2.7, processes=5) == 5
