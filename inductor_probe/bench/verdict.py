@@ -15,10 +15,12 @@ Where too few quads are calm, as laps are longer than a slice of the scheduler, 
 
 - With CPU time in the place of the clock's (`cpu-time`; one thread that waits for nothing), the interval is
   widened by `_CPU_TIME`: where a call is interrupted, it takes about so much more CPU time at most.
-- Else blocks hold the slices of other programs, more of them the longer a block is, and all threads of a call
-  wait for the one that lost its core. That hides a difference or makes one: a call of two threads that is
-  1.27x as fast as eager was seen to take 1.0 to 5.4 times as long. The verdict is UNDECIDED, and the
-  interval, which reaches to the margin, no more than what was seen.
+- Else blocks hold the slices of other programs, more of them the longer a block is. That may hide a
+  difference, and makes one larger, but makes none of equal programs: which side comes first in a quad is
+  drawn at random, and the sides take turns lap by lap, so that of equal programs each is hit as often. So the
+  interval says which side is faster, and is then stretched to the margin: by how much is not known.
+- With several threads the verdict is UNDECIDED then: all wait for the one that lost its core, and a call
+  that is 1.27x as fast as eager was seen to take 1.0 to 5.4 times as long.
 
     10 ms and 30 us, beside four busy loops on a core, whose slices are 4 ms
     by the clock, mean of ten means of ten   54 ms and 33 us: 0.0006
@@ -87,6 +89,7 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
     comparisons *= _FEW_COMPARISONS if few else 1
     doubtful = {quad.disturbed.code for quads in used for quad in quads if quad.disturbed is not None}
     by_clock = bool(doubtful - {"cpu-time"})
+    threads_waited = by_clock and any(_threads(quad) > 1 for quads in used for quad in quads)
     busy = bool(doubtful) or any(process.core is not None and process.core < _BUSY for process in series)
     scores = [_scores(quads, guard=False) for quads in used]
     guards = [values for quads in used if (values := _scores(quads, guard=True))]
@@ -112,8 +115,7 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
     elif verdict == "UNDECIDED" and guard and _decide(guard, edge)[0] in ("FASTER", "SLOWER"):
         verdict, low, high = "INVALID", _ratio(guard.low), _ratio(guard.high)
         reason = reason_for("guard-outside-margin", {"baseline": baseline, "low": low, "high": high})
-    elif by_clock or (doubtful and verdict in ("SAME", "UNDECIDED")):
-        # What others took hides a difference, or makes one: threads wait for the one that lost its core.
+    elif threads_waited or (doubtful and verdict in ("SAME", "UNDECIDED")):  # what others took hides it
         verdict = "UNDECIDED"
         reason = reason_for("disturbed-quads", {"disturbed": disturbed, "quads": total})
     elif verdict == "UNDECIDED":
@@ -138,6 +140,12 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
             *sample_remarks(series, used, between.medians, margin),
         ),
     )
+
+
+def _threads(quad: Quad) -> float:
+    """Return how many threads a disturbed call has; 1 where that is not known."""
+    threads = dict(quad.disturbed.numbers).get("threads", 1) if quad.disturbed else 1
+    return threads if isinstance(threads, (int, float)) else 1
 
 
 def _ratio(score: float) -> float:

@@ -97,4 +97,4 @@ def disturbance(blocks: list[Lap]) -> Remark | None:
         return None
     if all(block.on_cpu for block in blocks if block.lost):
         return remark("cpu-time", times=lost)
-    return remark("core-lost", times=lost)
+    return remark("core-lost", times=lost, threads=torch.get_num_threads())

@@ -56,7 +56,7 @@ def calls(folder: Path) -> list[str]:
 def test_three_processes_that_agree_are_enough_and_load_in_both_orders(tmp_path: Path) -> None:
     path = writes(tmp_path, 1.05, 1.051, 1.052)
     result = run_bench_file(path, BenchSettings(kernel="k", budget=4.5, margin=0.02, cold=True))
-    options = "--threads 1 --inputs random --budget 1 --precision 0.005 --kernel k --data cold --seed"
+    options = "--threads 1 --inputs random --budget 1.125 --precision 0.005 --kernel k --data cold --seed"
     assert calls(tmp_path) == [f"{options} 0", f"{options} 2 --copies-first", f"{options} 4"]
     (found,) = result.comparisons
     assert (found.verdict, result.processes, result.margin) == ("SLOWER", 3, 0.02)
