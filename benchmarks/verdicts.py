@@ -419,8 +419,9 @@ def main() -> None:
         done = with_truth(done)
     answers = [answer for trial in done for answer in trial]
     loads = sorted(answer.load for answer in answers)
+    took = "" if options.judge else f" of {options.seconds:g} s"  # of kept ones it is not kept
     print(
-        f"\n{len(done)} trials of {options.seconds:g} s, margin {options.margin:.2g}; "
+        f"\n{len(done)} trials{took}, margin {options.margin:.2g}; "
         f"up to {max(answer.loops for answer in answers)} busy loops beside it; "
         f"load {loads[0]:.1f} to {loads[-1]:.1f}, median {statistics.median(loads):.1f}"
     )

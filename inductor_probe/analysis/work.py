@@ -301,7 +301,7 @@ def _mutated(index: GraphIndex, name: str) -> str:
 def _stays_inside(graph: CompiledGraph, buffer: str, nodes: set[str]) -> bool:
     """Whether only these nodes write and read a buffer: then fused code keeps it in registers.
 
-    A name that memory has since it was mutated is no buffer of its own: the memory is written.
+    A buffer that a mutation renamed shares its memory with the one before: that memory is written.
     """
     index = index_of(graph)
     if buffer in index.returned or index.nodes.producer.get(buffer) not in nodes:

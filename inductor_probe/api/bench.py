@@ -125,14 +125,12 @@ def run_file(
     from inductor_probe.analysis.launch_check import check_launches
     from inductor_probe.analysis.operators import collective
     from inductor_probe.analysis.work import kernel_work
-    from inductor_probe.api.own_call import may_run_again, own_calls
+    from inductor_probe.api.own_call import own_calls, without_own_share
     from inductor_probe.api.trust import source_to_run
     from inductor_probe.bench import session
     from inductor_probe.bench_file.source import other_harness
-    from inductor_probe.harness.budget import OWN
     from inductor_probe.machine.cpu import cpu_state, hazards
     from inductor_probe.model.bench import BenchSettings
-    from inductor_probe.model.own_call import NoOwnCall, OwnCall
     from inductor_probe.store.samples import add_own_call, read_samples
 
     settings = settings or BenchSettings()
@@ -151,25 +149,13 @@ def run_file(
         return kernel_work(graph.generated, rows, result.flops, dict(settings.sizes))
 
     other = other_harness(source)
-    on_graph = settings
-    if settings.own and settings.kernel is None and may_run_again(graph):
-        on_graph = replace(settings, budget=settings.budget * (1 - OWN))
+    on_graph = settings if settings.kernel is not None else without_own_share(graph, settings)
     result = session.run_bench_file(
         file.path, on_graph, known, progress, works, source=source, other_harness=other
     )
     samples = session.samples_path(file.path, settings)
     if settings.kernel is None:
-        own: tuple[OwnCall, ...] = ()
-        why: NoOwnCall | None = NoOwnCall("not-asked")
-        if settings.own:
-            own, why = own_calls(
-                [graph],
-                budget=settings.budget * OWN,
-                margin=settings.margin,
-                threads=settings.own_threads,
-                processes=settings.processes,
-                progress=progress,
-            )
+        own, why = own_calls([graph], settings, progress)
         result = replace(result, own=own[0] if own else None, no_own=None if own else why)
         add_own_call(samples, result.own, result.no_own)
     return Bench(file, result, read_samples(samples).processes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inductor_probe.errors import ProbeError
@@ -23,11 +24,7 @@ _TIMES = 3
 
 def own_calls(
     graphs: Sequence[GraphOnDisk],
-    *,
-    budget: float,
-    margin: float,
-    threads: int | None = None,
-    processes: int | None = None,
+    settings: BenchSettings,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[tuple[OwnCall, ...], NoOwnCall | None]:
     """Time the callables that compiled graphs of a run against eager: this runs their script again.
@@ -36,15 +33,17 @@ def own_calls(
     manifest of a stranger says.
 
     Args:
-        budget: seconds of timing, for all of them.
-        threads: of torch and OpenMP; None for those that the script has.
+        settings: its share of `budget` for each graph, `margin`, `processes` and `own_threads` count.
 
     Returns:
         those that could be timed, and why others were not.
     """
+    from inductor_probe.harness.budget import OWN
     from inductor_probe.measuring.own_calls import time_own_calls
 
-    program = program_of(graphs[0].run, threads=threads)
+    if not settings.own:
+        return (), NoOwnCall("not-asked")
+    program = program_of(graphs[0].run, threads=settings.own_threads)
     if isinstance(program, NoOwnCall):
         return (), program
     wanted = wanted_of(graphs)
@@ -53,11 +52,20 @@ def own_calls(
     return time_own_calls(
         program,
         wanted,
-        budget=budget,
-        margin=margin,
-        processes=processes,
+        budget=settings.budget * OWN * len(graphs),
+        margin=settings.margin,
+        processes=settings.processes,
         progress=progress or (lambda text: None),
     )
+
+
+def without_own_share(graph: GraphOnDisk, settings: BenchSettings) -> BenchSettings:
+    """Return settings with what `own_calls` leaves of the budget."""
+    from inductor_probe.harness.budget import OWN
+
+    if not (settings.own and may_run_again(graph)):
+        return settings
+    return replace(settings, budget=settings.budget * (1 - OWN))
 
 
 def may_run_again(graph: GraphOnDisk) -> bool:
@@ -91,20 +99,24 @@ def own_pair(
 ) -> OwnPair | NoOwnCall:
     """Time the callable that compiled the first of some graphs of a run against that of another run.
 
-    For arguments see `own_calls`.
+    Args:
+        budget: seconds of timing.
+        threads: of torch and OpenMP; None for those that the scripts have.
     """
     from inductor_probe.measuring.own_calls import compare_programs
 
-    programs = [program_of(graphs[0].run, threads=threads) for graphs in (a, b)]
-    first, second = programs
-    if isinstance(first, NoOwnCall) or isinstance(second, NoOwnCall):
-        return first if isinstance(first, NoOwnCall) else programs[1]  # type: ignore[return-value]
+    programs: list[OwnProgram] = []
+    for graphs in (a, b):
+        program = program_of(graphs[0].run, threads=threads)
+        if isinstance(program, NoOwnCall):
+            return program
+        programs.append(program)
     wanted = wanted_of(a), wanted_of(b)
     if not all(wanted):
         return NoOwnCall("ahead-of-time")
     return compare_programs(
-        first,
-        second,
+        programs[0],
+        programs[1],
         wanted,
         budget=budget,
         margin=margin,

@@ -164,24 +164,13 @@ def profile_graphs(
     Raises:
         ProbeError: a graph's code may not run, or does not.
     """
-    from inductor_probe.api.own_call import may_run_again, own_calls
-    from inductor_probe.harness.budget import OWN
+    from inductor_probe.api.own_call import own_calls, without_own_share
     from inductor_probe.model.bench import BenchSettings
 
     pairs, settings = list(graphs), settings or BenchSettings(budget=BUDGET_S)
-    own: tuple[OwnCall, ...] = ()
-    why: NoOwnCall | None = NoOwnCall("not-asked")
-    of_own = OWN * settings.budget * len(pairs) if settings.own and may_run_again(pairs[0][0]) else 0.0
-    on_graph = replace(settings, budget=settings.budget - of_own / len(pairs))
+    on_graph = without_own_share(pairs[0][0], settings)
     profiles = tuple(_profile(graph, write, on_graph, trust, progress) for graph, write in pairs)
-    if settings.own:
-        own, why = own_calls(
-            [graph for graph, _ in pairs],
-            budget=of_own,
-            margin=settings.margin,
-            threads=settings.own_threads,
-            progress=progress,
-        )
+    own, why = own_calls([graph for graph, _ in pairs], settings, progress)
     return Profiles(profiles, graphs=tuple(graph for graph, _ in pairs), own=own, no_own=why)
 
 

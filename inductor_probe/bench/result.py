@@ -10,13 +10,12 @@ from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts
 from inductor_probe.bench.times import once_timed, times_of
 from inductor_probe.bench.verdict import conclude
 from inductor_probe.machine.roofline import roofline_rows
-from inductor_probe.model.bench import Ablation, BenchResult, Measurement
+from inductor_probe.model.bench import OPERATORS, Ablation, BenchResult, Measurement
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Samples, Series, Variant
 
 _LONG_S = 0.02
-OPERATORS = "the graph, operator by operator"
 """As harness/launches.py calls what it compares the call with."""
 _FEW = 18
 """Quads: six in each of three processes, the fewest that are taken of short calls."""

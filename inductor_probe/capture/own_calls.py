@@ -41,8 +41,7 @@ class OwnRequest:
     """What a process is to time; it gets this as JSON.
 
     Attributes:
-        wanted: compile ids of graphs, each with whether the script runs its backward. None for all that is
-            compiled, in the order in which it is called.
+        wanted: compile ids of graphs, each with whether the script runs its backward.
         seconds: of timing each callable. precision: width of the interval of a log-ratio that ends it.
         seed: of the order. candidate_first: the compiled side is set up first.
         limit_s: from its start the script may run so long; then the next call is timed as it is.
@@ -51,7 +50,7 @@ class OwnRequest:
         laps: run laps of the first one as lines of the other pipe ask for, in place of timing it.
     """
 
-    wanted: tuple[tuple[str, bool], ...] | None = None
+    wanted: tuple[tuple[str, bool], ...]
     seconds: float = 2.0
     precision: float = 0.0025
     seed: int = 0
@@ -104,7 +103,7 @@ class OwnCalls:
         self._running = threading.local()
         self._compiles = 0
         self._busy = False
-        self._told = 0
+        self._sent = 0
 
     def install(self) -> None:
         """Set the hooks. Call it before torch is imported."""
@@ -121,7 +120,7 @@ class OwnCalls:
         for callee in self._callees:
             if self._waiting(callee) and not self._over:
                 self._time_again(callee)
-        self._tell("over", ending=ending, callables=len(self._callees), timed=self._told)
+        self._tell("over", ending=ending, callables=len(self._callees), timed=self._sent)
 
     def _around_compile(self, make: Callable[..., Any]) -> Callable[..., Any]:
         """See what is compiled, and return what counts the calls of it in its place."""
@@ -198,22 +197,19 @@ class OwnCalls:
                 if self._waiting(other):
                     self._time_again(other)
         if self._over:
-            self._tell("over", ending="ended", callables=len(self._callees), timed=self._told)
+            self._tell("over", ending="ended", callables=len(self._callees), timed=self._sent)
             end_process()
         self._running.compiling = Compiling(callee.calls, _copied((args, kwargs)), form, _context())
 
     def _waiting(self, callee: Callee) -> list[str]:
         """Return the compile ids of a callable that are asked for, and were not timed yet."""
-        wanted = self._request.wanted
-        ids = callee.compiled_in if wanted is None else [one for one, _ in wanted]
+        ids = [one for one, _ in self._request.wanted]
         return [one for one in ids if one in callee.compiled_in and one not in callee.timed]
 
     @property
     def _over(self) -> bool:
-        wanted = self._request.wanted
         timed = {one for callee in self._callees for one in callee.timed}
-        found = wanted is not None and all(one in timed for one, _ in wanted)
-        return found or self._told >= self._request.most
+        return self._sent >= self._request.most or all(one in timed for one, _ in self._request.wanted)
 
     def _time_again(self, callee: Callee) -> None:
         """Time a callable on copies of the inputs of the call that compiled what is asked for."""
@@ -237,12 +233,11 @@ class OwnCalls:
         callee.timed.update(callee.compiled_in)
         self._busy = True
         alike = [other for other in self._callees if other.code is callee.code or other is callee]
-        backward = dict(self._request.wanted or ())
-        reached, self._told = time.monotonic() - self._begin, self._told + 1
+        backward = dict(self._request.wanted)
+        reached, self._sent = time.monotonic() - self._begin, self._sent + 1
         self._tell(
             "reached",
             ids=[*callee.compiled_in],
-            wanted=list(ids),
             name=_name_of(callee.eager),
             where=_where(callee),
             call=number,
@@ -324,7 +319,7 @@ def end_process() -> None:
 
 
 def _module_of(function: Callable[..., Any]) -> Any:
-    """Return the module that a callable is, or is the call of; None for what is none."""
+    """Return the module, if a callable is one or the `forward` of one; else None."""
     owner = getattr(function, "__self__", function)
     of_module = function is owner or getattr(function, "__name__", "") != "forward"
     return owner if of_module and hasattr(type(owner), "forward") else None

@@ -196,9 +196,8 @@ class Recorder:
 
         def run_and_note(*args: Any, **kwargs: Any) -> Any:
             modules = [value for value in args if hasattr(getattr(value, "graph", None), "nodes")]
-            before = (
-                list(modules[-1].graph.nodes) if modules else []
-            )  # `freeze` takes dynamo's graph before it
+            # `freeze` takes dynamo's graph first, then the one that it changes.
+            before = list(modules[-1].graph.nodes) if modules else []
             result = passes(*args, **kwargs)
             self._taken_out(before, result[0] if isinstance(result, tuple) else result)
             return result

@@ -8,7 +8,6 @@ backward are one call, with ones for gradients of the outputs.
 from __future__ import annotations
 
 import gc
-import os
 import random
 import statistics
 import time
@@ -275,8 +274,6 @@ class OwnCall:
             "threads": torch.get_num_threads(),
             "backward": self.backward,
             "changes": list(dict.fromkeys(kept.what for kept in self.state.changed)),
-            "load": os.getloadavg()[0],
-            "torch": torch.__version__,
         }
 
 

@@ -28,6 +28,8 @@ OTHER_CODE = 3
 """The number of variants that are the code of another graph: `call_v3`. See `bench_file/two_codes.py`."""
 CALL, OTHER_CALL = "Compiled call", f"call_v{OTHER_CODE}"
 """What the whole call of a graph, and that of the other graph, are called in what was measured."""
+OPERATORS = "the graph, operator by operator"
+"""What the call is compared with there, as harness/launches.py names it."""
 
 
 @dataclass(frozen=True, slots=True)

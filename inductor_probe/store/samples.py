@@ -22,6 +22,7 @@ from typing import Annotated, Any
 from inductor_probe import __version__
 from inductor_probe.errors import NotFoundError, UnreadableError
 from inductor_probe.files import LARGEST_JSON, json_of, read_text, write_whole
+from inductor_probe.model.bench import OPERATORS
 from inductor_probe.model.codec import Between, from_json, to_json
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.remark import Subject, reported
@@ -34,7 +35,7 @@ Schema 1 had sentences where schema 2 has remarks (`warnings`, `disturbed`, `not
 `roofline`, with `found` for `peaks`. It is still read: an edited bench file keeps the harness that it was
 made with.
 """
-_FORMERLY, _OPERATORS = "Eager (aten graph)", "the graph, operator by operator"
+_FORMERLY = "Eager (aten graph)"
 _KEYS_OF_SCHEMA_1 = {"ceilings": "roofline", "found": "peaks", "notes": "remarks", "note": "remarks"}
 
 
@@ -139,7 +140,7 @@ def process_of(data: Any, where: str = "") -> Process:
 
 def _as_called_now(series: Series) -> Series:
     """Return a series in which the graph has the name of now: earlier it was called eager."""
-    return replace(series, baseline=_OPERATORS) if series.baseline == _FORMERLY else series
+    return replace(series, baseline=OPERATORS) if series.baseline == _FORMERLY else series
 
 
 def check_quads(series: Series, place: str) -> None:

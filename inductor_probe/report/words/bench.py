@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from inductor_probe.model.bench import BenchResult
+from inductor_probe.model.bench import OPERATORS, BenchResult
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import Element, Variant
@@ -18,8 +18,6 @@ from inductor_probe.report.words.templates import joined, listed
 _RATIO_FROM = 1.5
 """A difference of this factor or more is a ratio; percent are hard to read there."""
 _MOST_CLAUSES = 3
-OPERATORS = "the graph, operator by operator"
-"""As harness/launches.py calls what it compares the call with."""
 _NOT_COMPILED = re.compile(r"NotLoadedError: (\w+) does not compile")
 """What a wrapper raises that launches such a kernel: harness/load.py, NotCompiled."""
 OF_KERNELS = ("kernel-fault", "not-interpreted", "not-finished")

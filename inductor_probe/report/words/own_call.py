@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.own_call import (
     NoOwnCall,
     NoOwnCallCode,
@@ -25,23 +26,27 @@ def own_sentence(own: OwnCall, margin: float) -> str:
 
     `UNet (unet.py:41) is 1.20x as fast as eager (1.18 to 1.22x) with 2 threads: 3.24 ms a call, eager 3.89`.
     """
-    compared, threads = own.comparison, f"with {counted(own.threads, 'thread')}"
+    within = f" within {margin * 100:.3g} %"
+    text = _against(own.comparison, own_name(own), "eager", within)
+    threads = f"with {counted(own.threads, 'thread')}"
+    return f"{text}, {threads}: {duration(own.compiled)} a call, eager {duration(own.eager)}"
+
+
+def _against(compared: Comparison, call: str, baseline: str, within: str = "") -> str:
     ratio, low, high = compared.ratio, compared.low, compared.high
-    name = own_name(own)
     match compared.verdict:
         case "FASTER":
-            text = f"{name} is {1 / ratio:.2f}x as fast as eager ({1 / high:.2f} to {1 / low:.2f}x)"
+            return f"{call} is {1 / ratio:.2f}x as fast as {baseline} ({1 / high:.2f} to {1 / low:.2f}x)"
         case "SLOWER" if ratio < _RATIO_FROM:
             percent = f"{(low - 1) * 100:.1f} to {(high - 1) * 100:.1f} %"
-            text = f"{name} is {(ratio - 1) * 100:.1f} % slower than eager ({percent})"
+            return f"{call} is {(ratio - 1) * 100:.1f} % slower than {baseline} ({percent})"
         case "SLOWER":
-            text = f"{name} takes {ratio:.2f}x as long as eager ({low:.2f} to {high:.2f}x)"
+            return f"{call} takes {ratio:.2f}x as long as {baseline} ({low:.2f} to {high:.2f}x)"
         case "SAME":
-            text = f"{name} takes the same time as eager within {margin * 100:.3g} %"
+            return f"{call} takes the same time as {baseline}{within}"
         case _:
             reason = f" ({sentence(compared.reason)})" if compared.reason else ""
-            text = f"no verdict for {name} against eager{reason}"
-    return f"{text}, {threads}: {duration(own.compiled)} a call, eager {duration(own.eager)}"
+            return f"no verdict for {call} against {baseline}{reason}"
 
 
 def own_name(own: OwnCall) -> str:
@@ -107,19 +112,8 @@ _WHY: Mapping[NoOwnCallCode, str] = {
 
 def pair_sentence(own: OwnPair) -> str:
     """Return what the call of B takes against that of A, without a full stop."""
-    compared = own.comparison
-    ratio, low, high = compared.ratio, compared.low, compared.high
-    name = f"{'forward and backward of ' if own.b.backward else ''}{own.b.name}"
-    match compared.verdict:
-        case "FASTER":
-            text = f"{name} of B is {1 / ratio:.2f}x as fast as that of A ({1 / high:.2f} to {1 / low:.2f}x)"
-        case "SLOWER":
-            text = f"{name} of B takes {ratio:.2f}x as long as that of A ({low:.2f} to {high:.2f}x)"
-        case "SAME":
-            text = f"{name} of B takes the same time as that of A"
-        case _:
-            reason = f" ({sentence(compared.reason)})" if compared.reason else ""
-            text = f"no verdict for {name} of B against that of A{reason}"
+    direction = "forward and backward of " if own.b.backward else ""
+    text = _against(own.comparison, f"{direction}{own.b.name} of B", "that of A")
     threads = f"with {counted(own.a.threads, 'thread')}"
     if own.a.threads != own.b.threads:
         threads += f" in A and {own.b.threads} in B"
