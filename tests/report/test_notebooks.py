@@ -171,7 +171,7 @@ def test_the_other_decision_is_right_and_what_changed_is_told(folder: Path) -> N
     assert "stride -1" in ran.text('first.why("op0"')
     answer = ran.text("answer = first.whatif")
     assert "compute what the graph does in float64" in answer
-    assert "Eager" in answer
+    assert "the graph, operator by operator" in answer
     assert "('scalar', 'vectorised')" in ran.text("graph = answer.graphs[0]")
     assert "run_" in ran.text("[(path.parents[2]")
     assert "compute what the graph does in float64" in ran.text("denied = last.whatif")
