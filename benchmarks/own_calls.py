@@ -1,6 +1,6 @@
 """Whether the user's own call is timed as a loop of his own would: the ratios of eight programs.
 
-    python benchmarks/own_calls.py [NAME...] [--budget 6]
+    python benchmarks/own_calls.py [NAME...] [--budget 6] [--libraries] [--device cuda] [--profile]
 
 Each program is a script that is dumped, and whose call `probe` then times against eager
 (`inductor_probe.api.own_call`). The plain loop is a script of its own: the same program, which calls both
@@ -9,6 +9,9 @@ three such processes counts. Target: 5 %.
 
 An optimizer is at its second step in both: from some thousand steps on `beta ** step` is denormal, and takes
 half as long again.
+
+`--libraries` takes networks of transformers and torchvision, where they are installed. On a GPU a lap of the
+plain loop is eight calls whose end is waited for once. `--profile` prints `probe profile` of each, too.
 
 One thread: a team that shares its cores with other programs waits for its slowest member, and times of a
 plain loop are 1.5 times off then.
@@ -28,6 +31,7 @@ HEAD = """
 import torch, torch.nn as nn, torch.nn.functional as F
 torch.manual_seed(0)
 torch.set_num_threads(1)
+torch.set_default_device({device!r})
 """
 PROGRAMS = {
     "unet": """
@@ -127,6 +131,25 @@ def eager(image):
 args = (torch.randint(0, 256, (1, 224, 224, 3), dtype=torch.uint8),); grad = False
 """,
 }
+LIBRARIES = {
+    "BERT of transformers": """
+from transformers import BertConfig, BertModel
+sizes = dict(hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024)
+eager = BertModel(BertConfig(**sizes, vocab_size=1000)).eval()
+args = (torch.randint(0, 1000, (2, 64)),); grad = False
+""",
+    "Whisper's encoder of transformers": """
+from transformers import WhisperConfig
+from transformers.models.whisper.modeling_whisper import WhisperEncoder
+config = WhisperConfig(d_model=192, encoder_layers=2, encoder_attention_heads=3, encoder_ffn_dim=768,
+                       max_source_positions=150)
+eager = WhisperEncoder(config).eval(); args = (torch.randn(1, 80, 300),); grad = False
+""",
+    "ResNet-18 of torchvision": """
+from torchvision.models import resnet18
+eager = resnet18().eval(); args = (torch.randn(1, 3, 96, 96),); grad = False
+""",
+}
 SCRIPT = """
 compiled = torch.compile(eager)
 with torch.set_grad_enabled(grad):
@@ -137,6 +160,7 @@ with torch.set_grad_enabled(grad):
 """
 LOOP = """
 import gc, time, statistics
+cuda = torch.get_default_device().type == "cuda"
 compiled = torch.compile(eager)
 def call(f):
     out = f(*args)
@@ -153,7 +177,11 @@ with torch.set_grad_enabled(grad):
         for f in (eager, compiled) if turn % 2 else (compiled, eager):
             laps, begin = [], time.perf_counter()
             while time.perf_counter() - begin < 0.2:
-                a = time.perf_counter(); call(f); laps.append(time.perf_counter() - a)
+                if cuda: torch.cuda.synchronize()
+                a = time.perf_counter()
+                for _ in range(8 if cuda else 1): call(f)
+                if cuda: torch.cuda.synchronize()
+                laps.append(time.perf_counter() - a)
                 if "backward" in globals(): net.zero_grad()
                 if "again" in globals(): again()
             times.append(statistics.median(laps))
@@ -165,11 +193,18 @@ print("ratio", statistics.median(ratios))
 def main() -> None:
     """Measure the programs that are named, or all; print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=[*PROGRAMS])
+    parser.add_argument("names", nargs="*")
     parser.add_argument("--budget", type=float, default=6.0)
+    parser.add_argument("--libraries", action="store_true")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
+    programs = LIBRARIES if options.libraries else PROGRAMS
+    head = HEAD.format(device=options.device)
     import inductor_probe as ip  # noqa: PLC0415 - after the help
-    from inductor_probe.api.own_call import own_calls  # noqa: PLC0415
+    from inductor_probe.api.own_call import own_calls  # noqa: PLC0415 - after the help
+    from inductor_probe.harness.budget import OWN  # noqa: PLC0415 - after the help
+    from inductor_probe.model.bench import BenchSettings  # noqa: PLC0415 - after the help
 
     print(f"load {os.getloadavg()[0]:.1f}")
     print(
@@ -178,13 +213,15 @@ def main() -> None:
     errors = []
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for name in options.names:
-            script = Path(f"{name}.py")
-            script.write_text(HEAD + PROGRAMS[name] + SCRIPT)
-            Path(f"loop_{name}.py").write_text(HEAD + PROGRAMS[name] + LOOP)
+        for number, name in enumerate(options.names or programs):
+            script = Path(f"program_{number}.py")
+            script.write_text(head + programs[name] + SCRIPT)
+            Path(f"loop_{number}.py").write_text(head + programs[name] + LOOP)
             run = ip.dump(script)
-            calls, why = own_calls(run.graphs, budget=options.budget, margin=0.01)
-            loops = [_loop(f"loop_{name}.py") for _ in range(3)]
+            calls, why = own_calls(
+                run.graphs, BenchSettings(budget=options.budget / OWN / len(run.graphs), margin=0.01)
+            )
+            loops = [_loop(f"loop_{number}.py") for _ in range(3)]
             loop = statistics.median(loops)
             if not calls:
                 print(f"| {name} | {why} |")
@@ -198,6 +235,9 @@ def main() -> None:
                 f"({min(loops):.3f} to {max(loops):.3f}) | {errors[-1]:.1%} |",
                 flush=True,
             )
+            if options.profile:
+                profile = ["-m", "inductor_probe", "profile", "--budget", f"{options.budget}s"]
+                subprocess.run([sys.executable, *profile], check=False)
     print(f"largest {max(errors):.1%}; load {os.getloadavg()[0]:.1f}")
 
 
