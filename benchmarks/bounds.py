@@ -118,7 +118,7 @@ def dump_scenarios(folder: Path, only: list[str], jobs: int, target: str | None)
         parts.sort(key=lambda part: "matmul" not in part[0].name)  # they take longest
         list(
             pool.map(
-                lambda part: dump(*part, folder / f"{part[0].stem}-{part[1][0]}", target),
+                lambda part: dump(part[0], part[1], folder / f"{part[0].stem}-{part[1][0]}", target),
                 parts,
             )
         )
@@ -214,8 +214,8 @@ def timer(folder: Path) -> None:
                 torch.cuda.empty_cache()
         except Exception as caught:  # a graph that cannot be called again is a row without times
             error = f"{type(caught).__name__}: {caught}"[:300]
-        row = {"graph": str(path), "steps": steps, "error": error}
-        row["took"] = round(time.monotonic() - begin, 2)
+        taken = round(time.monotonic() - begin, 2)
+        row = {"graph": str(path), "steps": steps, "error": error, "took": taken}
         with (folder / TIMES).open("a") as times:
             times.write(json.dumps(row) + "\n")
         print("done", flush=True)

@@ -13,7 +13,8 @@ import math
 
 import numpy as np
 
-from inductor_probe.bench.verdict import MARGIN, MORE_PROCESSES, conclude, wants_more
+from inductor_probe.bench.verdict import MARGIN, conclude, wants_more
+from inductor_probe.harness.budget import MORE_PROCESSES
 from inductor_probe.model.timing import Quad, Series
 
 DEVIATIONS = (0.0, 0.001, 0.002, 0.004, 0.01, 0.03, 0.07)

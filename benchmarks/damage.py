@@ -100,7 +100,7 @@ DAMAGES: dict[str, Damage] = {
 def places_of(kind: str, text: str) -> list[int]:
     """Return the indexes of the lines of a kind that are neither comments nor empty."""
     lines = text.split("\n")
-    places = range(len(lines))
+    places = list(range(len(lines)))
     if KINDS[kind] == "output_code.py":
         code = parse_output_code(text, Path())
         spans = [(kernel.backend, kernel.span) for kernel in code.kernels if kernel.span and kernel.source]

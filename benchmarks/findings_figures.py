@@ -19,7 +19,6 @@ import datetime
 import json
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -179,13 +178,17 @@ def measured(figure: Figure, place: Path, budget: float | None, jobs: int) -> li
     """Return a row for each graph of a figure."""
     script = torch_patches.FINDINGS / f"{figure.script}.py"
     environment = {"ATEN_CPU_CAPABILITY": figure.capability} if figure.device == "cpu" else {}
-    runs = []
+    runs: list[ip.Run] = []
     for side, patch in zip("AB", figure.patches, strict=True):
         folder = place / side
         if not (folder / "done").exists():
             program, args = (Path(torch_patches.__file__), [patch, str(script)]) if patch else (script, [])
             args += figure.args
-            options = {"out": folder, "save_inputs": figure.as_called, "stdout_to_stderr": True}
+            options: dict[str, Any] = {
+                "out": folder,
+                "save_inputs": figure.as_called,
+                "stdout_to_stderr": True,
+            }
             if ip.dump(program, args=args, env=environment, **options).graphs:
                 (folder / "done").touch()
         runs.append(ip.open_run(folder))
@@ -194,7 +197,7 @@ def measured(figure: Figure, place: Path, budget: float | None, jobs: int) -> li
     before = os.environ.get("ATEN_CPU_CAPABILITY")
     os.environ.update(environment)  # of the processes that compile again what they time
     try:
-        graphs = compared(*runs, settings, jobs)
+        graphs = compared(runs[0], runs[1], settings, jobs)
     finally:
         if before is None:
             os.environ.pop("ATEN_CPU_CAPABILITY", None)
@@ -543,4 +546,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -62,7 +62,7 @@ def _photos(count: int, rows: int = PIXELS, columns: int = PIXELS) -> torch.Tens
 def _resnet50(batch: int, *, trained: bool, channels_last: bool) -> Made:
     module, image = resnet(width=64).train(trained), torch.rand(batch, 3, PIXELS, PIXELS)
     if channels_last:
-        module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
+        module = module.to(memory_format=torch.channels_last)
         image = image.contiguous(memory_format=torch.channels_last)
     return module, (image,)
 
@@ -86,7 +86,7 @@ def resnet50_photo() -> Made:
     mean, deviation = (torch.tensor(each).view(3, 1, 1) for each in (_MEAN, _DEVIATION))
 
     def classified(photo: torch.Tensor) -> torch.Tensor:
-        return module((photo.flip(-1) / 255 - mean) / deviation)  # type: ignore[no-any-return]  # a module returns anything
+        return module((photo.flip(-1) / 255 - mean) / deviation)
 
     return classified, (_photos(1),)
 

@@ -29,7 +29,7 @@ PERMUTATIONS = 10_000
 
 def medians(quads: list[Any]) -> tuple[float, float]:
     """Return the median log-ratio of copy and kernel, and the logarithm of the kernel's median time."""
-    series = unpacked(quads, "copy", 1.0)
+    series = unpacked(quads, "copy", 1.0, None)
     times = [min(quad.samples("A")) for quad in series.quads]
     return statistics.median(q.score for q in series.quads if not q.guard), math.log(statistics.median(times))
 

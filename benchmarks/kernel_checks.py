@@ -76,10 +76,10 @@ def check(folder: Path, graph: Path, options: argparse.Namespace) -> bool:
     found = [name for name in planted if name in wrong]
     missed = ", ".join(f"{planted[one]} in {one}" for one in planted if one not in found)
     edits = f"{len(found)} of {len(planted)}" + (f"; not: {missed}" if missed else "") if planted else ""
-    error = "" if checked.call.max_error is None else f"{checked.call.max_error:.2g}"
+    largest = "" if checked.call.max_error is None else f"{checked.call.max_error:.2g}"
     programs = sum(kernel.programs for kernel in checked.kernels)
     seconds = f"{time.monotonic() - begun:.0f}"
-    print(f"| {name} | {graph.name} | {kernels} | {error} | {programs} | {seconds} | {edits} |", flush=True)
+    print(f"| {name} | {graph.name} | {kernels} | {largest} | {programs} | {seconds} | {edits} |", flush=True)
     return not checked.call.correct and is_interpreted(checked.call)
 
 

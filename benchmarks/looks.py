@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from inductor_probe.bench.looks import GROWTH, judge
 from tests.bench.simulated import series
 
 MARGIN, LOOKS, CANDIDATES = 0.01, 3, 200
-NOISE = {
+NOISE: dict[str, Mapping[str, Any]] = {
     "quiet": {"between": 0.001, "noise": 0.005},
     "busy": {"between": 0.004, "noise": 0.02, "heavy": True},
 }
@@ -31,7 +33,7 @@ def main(trials: int) -> None:
             print(f"{machine}  {truth:.3f}  {dict(standings.most_common())}", flush=True)
 
 
-def _standing(truth: float, seed: int, noise: dict[str, float]) -> str:
+def _standing(truth: float, seed: int, noise: Mapping[str, Any]) -> str:
     standing = "open"
     for look in range(1, LOOKS + 1):
         quads, processes = 8 * GROWTH ** (look - 1), 3 if look == 1 else 9

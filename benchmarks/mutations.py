@@ -27,7 +27,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import defaultdict
@@ -94,8 +93,8 @@ def arithmetic(node: ast.AST) -> ast.AST | None:
 
 def constant(node: ast.AST) -> ast.AST | None:
     """`3` becomes `4`, `True` becomes `False`."""
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
-        node.value = not node.value if isinstance(node.value, bool) else node.value + 1
+    if isinstance(node, ast.Constant) and isinstance(value := node.value, int | float):
+        node.value = not value if isinstance(value, bool) else value + 1
         return node
     return None
 
@@ -134,8 +133,9 @@ def mutants_of(path: Path, root: Path) -> Iterator[Mutant]:
     for name, function in functions(ast.parse(text)):
         span = lines[function.lineno - 1 : function.end_lineno]
         for node in (inner for statement in function.body for inner in ast.walk(statement)):
-            end = getattr(node, "end_col_offset", None)
-            if end is None or node.lineno != node.end_lineno or not lines[node.lineno - 1].isascii():
+            if not isinstance(node, ast.expr) or (end := node.end_col_offset) is None:
+                continue
+            if node.lineno != node.end_lineno or not lines[node.lineno - 1].isascii():
                 continue
             segment = lines[node.lineno - 1][node.col_offset : end]
             if not is_text_of(node, segment):
@@ -373,4 +373,4 @@ def compare(paths: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -44,7 +44,7 @@ def words(batch: int, length: int, count: int = 1000) -> torch.Tensor:
     return torch.randint(0, count, (batch, length), generator=torch.Generator().manual_seed(0)).to(CUDA)
 
 
-LAYERS = {"num_hidden_layers": 2, "hidden_size": 512, "num_attention_heads": 8}
+LAYERS: dict[str, Any] = {"num_hidden_layers": 2, "hidden_size": 512, "num_attention_heads": 8}
 
 
 @network
@@ -99,7 +99,7 @@ def qwen3_moe() -> object:
 @network
 def whisper() -> object:
     """Whisper in float16, inference: encoder, decoder, and attention from one to the other."""
-    sizes = {
+    sizes: dict[str, Any] = {
         "encoder_layers": 2,
         "decoder_layers": 2,
         "encoder_attention_heads": 6,
@@ -145,7 +145,7 @@ def preprocessing() -> object:
         sized = functional.resize(images, [256, 256], antialias=True)
         mirrored = functional.horizontal_flip(functional.center_crop(sized, [224, 224]))
         scaled = functional.to_dtype(mirrored, torch.float32, scale=True)
-        return functional.normalize(scaled, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])  # type: ignore[no-any-return]  # of a library without types
+        return functional.normalize(scaled, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
 
     images = torch.randint(0, 256, (4, 3, 345, 456), dtype=torch.uint8, device=CUDA)
     return torch.compile(prepared)(images)
@@ -161,7 +161,7 @@ class SageGat(nn.Module):
 
     def forward(self, nodes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
         """Return a row for each node."""
-        return self.gat(F.relu(self.sage(nodes, edges)), edges)  # type: ignore[no-any-return]  # of a library without types
+        return self.gat(F.relu(self.sage(nodes, edges)), edges)
 
 
 @network
@@ -188,7 +188,7 @@ def fp8_linear() -> object:
         return torch.compile(linear)(torch.randn(256, 512, device=CUDA, dtype=SHORT))
 
 
-@triton.jit  # type: ignore[untyped-decorator]  # of triton, which has no types
+@triton.jit
 def gated_sum(x_ptr, gate_ptr, before_ptr, out_ptr, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803, PLR0917 - a kernel is given all by position
     """Write `x * sigmoid(gate) + before`, as programs fuse by hand what stands between two products."""
     places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

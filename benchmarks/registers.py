@@ -202,7 +202,8 @@ def dumped(dumps: Path, folder: Path) -> dict[str, Path | list[Kernel]]:
         seen |= {kernel.source for kernel in new}
         if new:
             by_dump.setdefault(parents[-1] if parents else run.name, []).extend(new)
-    return dict(sorted(by_dump.items(), key=lambda item: len(item[1])))
+    smallest_first = sorted(by_dump, key=lambda name: len(by_dump[name]))
+    return {name: by_dump[name] for name in smallest_first}
 
 
 def kernels_of(out: Path) -> list[Kernel]:
@@ -251,7 +252,9 @@ def load(kernels: list[Kernel], runner: Runner, folder: Path) -> None:
     text, failed = runner.run(command, gpu=True)
     answers = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     for number, kernel in enumerate(kernels):
-        answer = answers[number] if number < len(answers) else {"problem": failed or "not loaded"}
+        answer: dict[str, Any] = (
+            answers[number] if number < len(answers) else {"problem": failed or "not loaded"}
+        )
         kernel.problem = kernel.problem or answer.get("problem", "")
         kernel.driver = answer.get("configs", {})
 

@@ -179,12 +179,12 @@ def scripts(named: list[str], only: list[str]) -> Iterator[tuple[Path, tuple[str
             continue
         if cases := cuda_cases(script):
             yield script, cases, ()
-    for script, kind, names in (
+    for program, kind, names in (
         ("networks_on_gpu", "networks", NETWORKS),
         ("networks_of_libraries", "libraries", LIBRARIES),
     ):
         chosen = [name for name in names if not only or {kind, name} & {*only}]
-        yield from ((ROOT / f"benchmarks/{script}.py", (), (name,)) for name in chosen)
+        yield from ((ROOT / f"benchmarks/{program}.py", (), (name,)) for name in chosen)
     yield from ((Path(script), (), ()) for script in named)
 
 

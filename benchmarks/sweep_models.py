@@ -75,7 +75,7 @@ def resnet50(device: str, compiler: Compiler) -> None:
 def resnet50_channels_last(device: str, compiler: Compiler) -> None:
     """Images and weights channels-last."""
     image = torch.randn(2, 3, 64, 64).contiguous(memory_format=torch.channels_last)
-    train(resnet().to(memory_format=torch.channels_last), device, compiler, image)  # type: ignore[call-overload]  # torch's stub lacks it
+    train(resnet().to(memory_format=torch.channels_last), device, compiler, image)
 
 
 @network

@@ -170,7 +170,7 @@ def work(module: str, device: str, mode: str | None, build: bool, out: Path) -> 
     # Sizes that depend on data, and `.item()`, stay in the graph with a symbol of their own.
     torch._dynamo.config.capture_dynamic_output_shape_ops = True
     torch._dynamo.config.capture_scalar_outputs = True
-    cases: Cases = importlib.import_module(module)  # type: ignore[assignment]  # a module is its protocol
+    cases: Cases = importlib.import_module(module)
     compile_ = compiler(mode)
     if not build and not target:
         skip_compilers()

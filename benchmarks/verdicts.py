@@ -126,7 +126,11 @@ class Server:
         command = [sys.executable, str(script), kind, ",".join(works)]
         errors = None if os.environ.get("VERDICTS_DEBUG") else subprocess.DEVNULL
         self.process = subprocess.Popen(
-            command, stdin=other, stdout=subprocess.DEVNULL, stderr=errors, env={**os.environ, **settings}
+            command,
+            stdin=other.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env={**os.environ, **settings},
         )
         other.close()
 

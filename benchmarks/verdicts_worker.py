@@ -201,7 +201,7 @@ def time_alone(way: str, run: Callable[[], object], seconds: float) -> float:
     from torch._inductor.utils import print_performance
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return print_performance(lambda: (run(), True), device=device)
+    return float(print_performance(lambda: (run(), True), device=device))
 
 
 def answer_all(child: Child, connection: socket.socket) -> None:

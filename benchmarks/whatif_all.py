@@ -380,7 +380,7 @@ def table(out: Path) -> None:
             continue
         candidates = offered(run)
         trials = [trial for trial in known_trials(run) if trial.together or trial.candidate in candidates]
-        counts = Counter(trial.rank for trial in trials)
+        counts: Counter[str] = Counter(trial.rank for trial in trials)
         counts["not-tried"] += len({*candidates} - {trial.candidate for trial in trials})
         total.update(counts)
         found = [trial for trial in trials if trial.rank == "gain"]
