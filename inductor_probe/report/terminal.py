@@ -37,13 +37,16 @@ from inductor_probe.report.formula import formula_lines
 from inductor_probe.report.units import NO_BREAK, one_word
 from inductor_probe.report.visible import visible
 from inductor_probe.report.wrapping import (
+    LONGEST,
     broken,
     line_spans,
     longest_part,
+    short_forms,
     shorten,
     shorten_path,
     start_of,
     with_broken_commands,
+    with_short_names,
 )
 
 PIPE = 1000
@@ -105,11 +108,14 @@ def _block(block: Block, console: Console, width: int) -> Iterator[Segment]:
         case Heading(text=text):
             yield from _hanging(_pieces(text), console, width)
         case Line(text=text, indent=indent, whole=whole):
-            yield from _hanging(_pieces(text), console, width, [(" " * indent, "")], whole=whole)
+            pieces = _pieces(text) if whole else _short(_pieces(text), width)
+            yield from _hanging(pieces, console, width, [(" " * indent, "")], whole=whole)
         case RemarkLine(kind=kind, text=text, indent=indent):
-            yield from _hanging(_pieces(text), console, width, [(" " * indent, ""), _SIGNS[kind]])
+            yield from _hanging(
+                _short(_pieces(text), width), console, width, [(" " * indent, ""), _SIGNS[kind]]
+            )
         case Facts(rows=rows, indent=indent):
-            facts = [(visible(name), _pieces(text)) for name, text in rows if text]
+            facts = [(visible(name), _short(_pieces(text), width)) for name, text in rows if text]
             widest = max((cell_len(name) for name, _ in facts), default=0)
             for name, pieces in facts:
                 space = " " * (widest - cell_len(name) + _GAP)
@@ -132,6 +138,13 @@ def _pieces(inline: Inline) -> Pieces:
     pieces = inline if isinstance(inline, list) else [inline]
     styled = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
     return [(type(text)(visible(text).expandtabs(8)), style) for text, style in styled]
+
+
+def _short(pieces: Pieces, width: int) -> Pieces:
+    """Return pieces in which names of kernels are as short as on any screen; a pipe has them whole."""
+    if width >= PIPE:
+        return pieces
+    return [(with_short_names(text), style) for text, style in pieces]
 
 
 def _hanging(
@@ -231,6 +244,20 @@ def _cell(cell: Cell) -> _Cell:
     return _styled(_pieces(cell))
 
 
+def _column(cells: Sequence[Cell], width: int) -> list[_Cell]:
+    """Measure the cells of a column, with names as short as on any screen; a pipe has them whole."""
+    measured = [_cell(cell) for cell in cells]
+    if width >= PIPE or all(size <= LONGEST for _, _, size, _ in measured):
+        return measured
+    forms = short_forms(text for text, _, _, pieces in measured if pieces is None and isinstance(text, Name))
+    return [
+        _styled(_short(pieces, width))
+        if pieces is not None
+        else _measured(Name(forms[text]) if isinstance(text, Name) else with_short_names(text), style)
+        for text, style, _, pieces in measured
+    ]
+
+
 def _measured(text: str, style: str) -> _Cell:
     return text, style, cell_len(text), None
 
@@ -250,7 +277,7 @@ def _table(table: Table, console: Console, width: int) -> Iterator[Segment]:
     columns = [table.columns[index] for index in numbers]
     if pipe:
         columns = [Column(column.title, column.right, None, "never") for column in columns]
-    measured = [[_cell(row[index]) for row in rows] for index in numbers]  # column by column
+    measured = [_column([row[index] for row in rows], width) for index in numbers]
     widest = [max(size for _, _, size, _ in cells) for cells in measured]
     widths, gap = _widths(columns, widest, measured, width - table.indent)
     below = [index for index, column in enumerate(columns) if column.below and index not in widths]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len, chop_cells
 
+from inductor_probe.errors import pattern_of
 from inductor_probe.report.units import NO_BREAK
 
 _WORD = re.compile(r"[^ \t\n]+")
@@ -25,10 +26,13 @@ _PART = re.compile(
     """,
     re.VERBOSE,
 )
-_COUNTED = re.compile(r" \+\d+$")
+_COUNTED = re.compile(r" (?:\+|x)\d+$")
+_KERNEL = re.compile(r"(?<![\w/.…])(?:cpp|triton)_(?:[a-z]+_)?fused_\w*(?![\w…]|[/.]\w)")
 _GOES_ON = f"{NO_BREAK}\\"
 _BETWEEN = "_./,: ()[]"
 _Span = tuple[int, int]
+LONGEST = 48
+"""Columns of a name on a screen; a longer one loses its middle: `triton_per_fused_add_…native_layer_norm_0`."""
 
 
 def line_spans(text: str, room: int, further: int | None = None, *, whole: bool = False) -> list[_Span]:
@@ -131,10 +135,47 @@ def shorten(name: str, room: int) -> str:
     for tail in tails:
         left = room - 1 - len(name) + tail
         if head := max((stop for stop in heads if stop <= left), default=0):
-            return f"{name[:head]}…{name[tail:]}"
+            return _joined(name[:head], name[tail:])
     if tails:
         return f"…{name[tails[0] :]}"
-    return f"{name[: room - 1 - len(name) + half]}…{name[half:]}"
+    return _joined(name[: room - 1 - len(name) + half], name[half:])
+
+
+def _joined(head: str, tail: str) -> str:
+    """Join what is left of a name; one that was cut before has one ellipsis where both cuts meet."""
+    return f"{head.rstrip('…')}…{tail.lstrip('…')}"
+
+
+def short_forms(names: Iterable[str]) -> dict[str, str]:
+    """Return for each name what screens show of it: at most `LONGEST` columns, where those tell it apart.
+
+    Kernels of a graph end with numbers of their own (torch/_inductor/codegen/wrapper.py,
+    next_kernel_suffix), so that theirs are the same on each screen. Those of libraries may differ anywhere.
+    What has several words, as a line of code, is no name: only the kernels in it are shortened.
+    """
+    texts = dict.fromkeys(names)
+    distinct = [text for text in texts if " " not in _COUNTED.sub("", text)]
+    forms = {text: with_short_names(text) for text in texts}
+    forms |= {name: shorten(name, LONGEST) for name in distinct}
+    for name in distinct:
+        room = LONGEST
+        while forms[name] != name and _is_shared(forms[name], distinct):
+            room += 8
+            forms[name] = shorten(name, room)
+    return forms
+
+
+def _is_shared(form: str, names: Iterable[str]) -> bool:
+    """Whether a short form means several names, however often each is launched."""
+    matches = re.compile(pattern_of(_COUNTED.sub("", form)), re.DOTALL).fullmatch
+    return sum(1 for name in names if matches(_COUNTED.sub("", name))) > 1
+
+
+def with_short_names(text: str) -> str:
+    """Return a sentence in which names of inductor's kernels are as short as in tables."""
+    if len(text) <= LONGEST or "fused_" not in text:
+        return text
+    return _KERNEL.sub(lambda name: shorten(name[0], LONGEST), text)
 
 
 def shorten_path(path: str, room: int) -> str:

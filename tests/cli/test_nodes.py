@@ -36,8 +36,8 @@ model__0_backward_3.1  6 nodes (3 extern, 2 reduction, 1 pointwise); 3 kernels
 node  does           writes              loops     reads                  kernel
 op0   extern         buf0 f32[32, 256]   -         primals_4, tangents_1  extern_kernels.mm
 op1   extern         buf1 f32[64, 256]   -         mul_4, tangents_1      extern_kernels.mm
-op2   reduction sum  buf2 f32[1, 64]     64 | 32   tangents_1             cpp_fused_gelu_gelu_…sum_0
-op3   pointwise      buf3 f32[32, 256]   8192      addmm, gt, buf0        cpp_fused_gelu_gelu_…sum_0
+op2   reduction sum  buf2 f32[1, 64]     64 | 32   tangents_1             cpp_fused_gelu_…sum_0
+op3   pointwise      buf3 f32[32, 256]   8192      addmm, gt, buf0        cpp_fused_gelu_…sum_0
 op4   extern         buf4 f32[256, 128]  -         primals_3, buf3        extern_kernels.mm
 op5   reduction sum  buf5 f32[1, 256]    256 | 32  buf3                   cpp_fused_sum_1
 left out at 100 columns: ops, users, memory, from (a pipe has them)

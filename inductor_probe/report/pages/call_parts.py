@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from inductor_probe.model.call_parts import CallPart, CallParts, Side
@@ -11,6 +12,8 @@ from inductor_probe.report.units import counted, duration
 from inductor_probe.report.words.remarks import sentence
 
 _SCALED = 0.98
+_SIGNATURE = re.compile(r"^void (?=[\w(])|(?<=[\w>])\(.*", re.DOTALL)
+"""What a C++ name has around itself, as the profiler of a GPU writes it: `void f<8>(float*)`."""
 _NAMES = {
     "guards": "guards",
     "entry": "dynamo's entry",
@@ -64,6 +67,7 @@ def _name(row: CallPart, parts: CallParts) -> str:
     if row.kind == "wrapper" and parts.allocations:
         return f"{name}, {counted(parts.allocations, 'allocation')}"
     if row.kind in ("kernel", "library"):
+        name = _SIGNATURE.sub("", name).replace(", ", ",")
         return name + (f" x{row.launches}" if row.launches > 1 else "")
     return name
 
