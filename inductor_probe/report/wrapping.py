@@ -32,7 +32,7 @@ _GOES_ON = f"{NO_BREAK}\\"
 _BETWEEN = "_./,: ()[]"
 _Span = tuple[int, int]
 LONGEST = 48
-"""Columns of a name on a screen; a longer one loses its middle: `triton_per_fused_add_…native_layer_norm_0`."""
+"""Columns of a name on a screen; a longer one loses its middle: `triton_per_fused_…layer_norm_0`."""
 
 
 def line_spans(text: str, room: int, further: int | None = None, *, whole: bool = False) -> list[_Span]:

@@ -15,7 +15,7 @@ KERNELS = st.lists(st.lists(st.sampled_from(OPERATORS), min_size=1, max_size=16)
     lambda kernels: [f"cpp_fused_{'_'.join(names)}_{number}" for number, names in enumerate(kernels)]
 )
 LIBRARIES = st.lists(
-    st.lists(st.sampled_from(("sm80", "gemm", "tn", "nn", "tilesize32x32x8", "stage3", "kernel")), min_size=1),
+    st.lists(st.sampled_from(("sm80", "gemm", "tn", "nn", "tilesize32x32x8", "stage3")), min_size=1),
     min_size=1,
     max_size=6,
 ).map(lambda names: list(dict.fromkeys("_".join(parts) for parts in names)))
