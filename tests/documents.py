@@ -31,7 +31,7 @@ from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.store.made_here import record_path, remember_recipe
 from inductor_probe.store.manifest import manifest_to_json, read_manifest
 from tests.conftest import REPOSITORY
-from tests.fork_server import ForkServer
+from tests.fork_server import LEAVE_OUT_OWN_CALLS, ForkServer
 
 BIN = Path(sys.executable).parent
 GUIDES = REPOSITORY / "docs" / "guides"
@@ -39,6 +39,10 @@ _BLOCK = re.compile(r"^```console(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.DOTAL
 _STATUS = re.compile(r"\(exit status (\d+)\)")
 _LABEL = re.compile(r" --label (\S+)")
 _TREE = "torch_compile_debug"
+OWN_CALLS = ("README.md", "eager.md", "call_parts.md")
+"""Documents whose commands time the call of the user's program, too: others are about something else."""
+_COMMAND = re.compile(r"(?P<variables>(?:[A-Z_]+=[\w.-]+ )*)probe (?P<words>.+?)(?: > (?P<file>[\w.-]+))?")
+"""`ATEN_CPU_CAPABILITY=avx2 probe why --json > a.json`: what needs no shell."""
 _OF_SHELL = re.compile(r"[|&;<>()$`*?\[\]{}~#!\n]")
 """What may mean something to a shell, beside quotes."""
 
@@ -116,7 +120,7 @@ class Reader:
             remember_recipe(run, manifest, self.folder / manifest.script, record)
             return made.ran
         before = set((self.folder / _TREE).glob("run_*"))
-        ran = self._forked(command.text) or self.run(["bash", "-c", command.text])
+        ran = self._forked(command) or self.run(["bash", "-c", command.text])
         new = set((self.folder / _TREE).glob("run_*")) - before
         if command.text.startswith("probe dump ") and len(new) == 1 and ran.returncode == 0:
             (run,) = new
@@ -124,15 +128,23 @@ class Reader:
             self.dumps[dump] = Dumped(shutil.copytree(run, self.state / "dumps" / run.name), ran)
         return ran
 
-    def _forked(self, text: str) -> subprocess.CompletedProcess[str] | None:
+    def _forked(self, command: Command) -> subprocess.CompletedProcess[str] | None:
         """Run a command of probe in a fork, None where it needs a shell or a process of its own."""
-        environment = {**os.environ, **self._variables()}
-        if not text.startswith("probe ") or _OF_SHELL.search(text):
+        asked = _COMMAND.fullmatch(command.text)
+        if asked is None or _OF_SHELL.search(asked["words"]):
             return None
-        words = shlex.split(text)[1:]
+        environment = {**os.environ, **self._variables()}
+        if command.document.name not in OWN_CALLS:
+            environment[LEAVE_OUT_OWN_CALLS] = "1"
+        environment |= dict(each.split("=", 1) for each in asked["variables"].split())
+        words = shlex.split(asked["words"])
         if words[0] in ("debug", "doctor") or not self.server.can_run(words, environment, fresh=()):
             return None
-        return self.server.run(words, self.folder, environment)
+        ran = self.server.run(words, self.folder, environment)
+        if asked["file"] is None:
+            return ran
+        (self.folder / asked["file"]).write_text(ran.stdout)
+        return subprocess.CompletedProcess(ran.args, ran.returncode, "", ran.stderr)
 
     def _variables(self) -> dict[str, str]:
         path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # of torchrun, too, which a command starts

@@ -21,7 +21,9 @@ from typing import IO
 
 FRESH_VERBS = {"dump", "debug", "bench-kernel", "sweep-configs", "export-cpp", "doctor"}
 """They start processes or ask for the machine: a process of their own is a part of what is tested."""
-_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC", "GLIBC", "OMP_", "TZ", "PATH", "VIRTUAL_ENV")
+LEAVE_OUT_OWN_CALLS = "TESTS_LEAVE_OUT_OWN_CALLS"
+"""A variable of a command that is to leave them out: see `leave_out_own_calls`."""
+_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC", "GLIBC", "OMP_", "TZ", "VIRTUAL_ENV")
 _WARM = str(Path(__file__).with_name("warm"))
 _ROOMS = (
     "cli",
@@ -152,6 +154,14 @@ def import_rooms() -> None:
     gc.freeze()  # what is here stays: a fork's collector need not touch, and so copy, it
 
 
+def leave_out_own_calls() -> None:
+    """Do as if nobody had asked for the call of the user's program, which runs a script three times."""
+    from inductor_probe.api import own_call  # noqa: PLC0415 - for some commands alone
+    from inductor_probe.model.own_call import NoOwnCall  # noqa: PLC0415 - as above
+
+    own_call.own_calls = lambda *_, **__: ((), NoOwnCall("not-asked"))
+
+
 def next_command(connection: socket.socket) -> list[str]:
     """Fork for each command that comes; return its arguments in the fork, which has become its process."""
     while True:
@@ -180,5 +190,7 @@ if __name__ == "__main__":
     import_rooms()
     with socket.socket(fileno=int(sys.argv[1])) as at_tests:
         sys.argv[1:] = next_command(at_tests)
+    if os.environ.pop(LEAVE_OUT_OWN_CALLS, None):
+        leave_out_own_calls()
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as `python -m` does
     runpy.run_module("inductor_probe", run_name="__main__", alter_sys=True)
