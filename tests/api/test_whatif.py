@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import inductor_probe as ip
 from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.own_call import OwnPair
 from inductor_probe.report.pages.whatif import whatif_sentence
 from tests.cli.test_printed_names import refusals
 from tests.schemas import schema_faults
@@ -126,9 +128,12 @@ def test_each_side_is_compiled_for_the_vectors_that_it_is_written_for(here: Path
     assert call.correct
 
 
-def test_graphs_of_other_inputs_are_not_timed(here: Path) -> None:
-    answer = ip.whatif(ip.open_run("plain"), ip.open_run("wide"), QUICK)
+def test_of_graphs_of_other_inputs_the_callables_of_both_programs_are_timed(here: Path) -> None:
+    answer = ip.whatif(ip.open_run("plain"), ip.open_run("wide"), replace(QUICK, processes=1))
     (graph,) = answer.graphs
+    assert isinstance(answer.own, OwnPair)
+    assert answer.own.a.seconds > 0 and answer.own.b.seconds > 0
+    assert answer.own.comparison.verdict == "UNDECIDED"  # of one process
     assert (graph.not_timed, graph.result) == ("inputs-differ", None)
     assert whatif_sentence(graph) == "Not timed: B cannot take the inputs of A: arg0_1 differ."
 

@@ -189,7 +189,7 @@ def test_a_file_that_is_cut_off_is_named_with_its_line() -> None:
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the full corpus is not at {CORPUS}")
 def test_graphs_of_the_corpus_become_programs() -> None:
-    """Every third of them: all take minutes, and each torch has dozens of each form."""
+    """Every sixth of them: all take minutes, and each torch has dozens of each form."""
     count = 0
     for archive in sorted(CORPUS.glob("*.tar.gz")):
         with tarfile.open(archive) as tar:
@@ -199,10 +199,10 @@ def test_graphs_of_the_corpus_become_programs() -> None:
                 for member in tar
                 if member.name.endswith(wanted)
             }
-        for name in [name for name in texts if name.endswith("output_code.py")][::3]:
+        for name in [name for name in texts if name.endswith("output_code.py")][::6]:
             runnable = texts.get(name.replace("output_code.py", "fx_graph_runnable.py"))
             source = bench_source(texts[name], runnable, "g", path=name)
             compile(source, name, "exec")
             assert {f"{kernel}_v2" for kernel in cut(texts[name]).names} <= defined(source)
             count += 1
-    assert count > 100
+    assert count > 50
