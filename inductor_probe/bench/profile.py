@@ -163,7 +163,7 @@ class _Conclusion:
             torch=self.result["torch"],
             device=self.samples.device,
             threads=self.threads,
-            clock=self.file.clock,
+            clock="thread_cpu" if self.result["on_cpu_time"] else self.file.clock,
             call=self._call[0],
             traced=self._time([call["call"] for call in self.clocked])[0],
             mark=self._mark,
@@ -216,7 +216,7 @@ class _Conclusion:
         fitted, gap = within([(part.seconds, part.uncertainty) for part in host], self._call[0])
         for part, time in zip(host, fitted, strict=True):
             yield self._part(part.kind, part.name, time, part.count)
-        yield self._part("gap", "gap", (gap, self._call[1]))
+        yield self._part("gap", "gap", (gap, min(self._call[1], self._call[0] - gap)))
         yield self._part("call", CALL, self._call)
 
     def _part(self, kind: PartKind, name: str, time: tuple[float, float], count: int = 0) -> ProfilePart:

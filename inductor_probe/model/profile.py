@@ -13,8 +13,9 @@ from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
 
-ClockName: TypeAlias = Literal["tsc", "steady_clock"]
-"""What C++ kernels read: the processor's time stamp counter, or `std::chrono::steady_clock`."""
+ClockName: TypeAlias = Literal["tsc", "steady_clock", "thread_cpu"]
+"""What C++ kernels read: the processor's time stamp counter, `std::chrono::steady_clock`, or, as the lines of
+the wrapper do, too, the CPU time of the thread, which does not go on while others have its core."""
 
 PartKind: TypeAlias = Literal[
     "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call",
@@ -157,7 +158,8 @@ class Profile:
 
     Attributes:
         device: `cpu` or `cuda`. threads: of torch and OpenMP.
-        clock: what C++ kernels read. mark: seconds that Python's clock takes above a line of the wrapper.
+        clock: what C++ kernels read; of `thread_cpu` all times are. mark: seconds that Python's clock takes
+            above a line of the wrapper.
         call: seconds of a call as it is. traced: of one with all clocks.
         rounds: that the times rest on.
         parts, nests, lines: in the order of the call, kernels by their first launch.

@@ -99,7 +99,8 @@ def test_a_call_that_is_looked_into_takes_turns_with_the_one_as_it_is() -> None:
         return Subject(name, lambda values: call, [torch.zeros(4)])
 
     ring = two_slots([torch.zeros(4)], random.Random(0))  # noqa: S311 - no secret
-    traced = TracedCall("lines", make_side(bind("traced"), ring), make_side(bind("call"), ring), marks, None)
+    clock = time.perf_counter_ns
+    traced = TracedCall(make_side(bind("traced"), ring), make_side(bind("call"), ring), marks, None, clock)
     ran.clear()
     traced.on_cpu(0)
     assert ran[0] == "traced", "once, so that its data are warm"

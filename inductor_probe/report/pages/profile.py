@@ -21,7 +21,11 @@ _NAMES = {
     "gap": "in no part",
 }
 _MOST_NESTS = 8
-_CLOCKS = {"tsc": "the time stamp counter", "steady_clock": "std::chrono::steady_clock"}
+_CLOCKS = {
+    "tsc": "the time stamp counter",
+    "steady_clock": "std::chrono::steady_clock",
+    "thread_cpu": "CPU time of the thread, as a call is long: it stands still while others have its core",
+}
 
 
 def profile_page(profile: Profile, *, details: bool = False, titled: bool = False) -> Iterator[Block]:
