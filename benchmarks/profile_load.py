@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", choices=tuple(PROGRAMS))
     options = parser.parse_args()
-    settings = ip.BenchSettings(budget=options.budget, threads=options.threads)
+    settings = ip.BenchSettings(budget=options.budget, threads=options.threads, own=False)
     for name, text in PROGRAMS.items():
         if options.only not in (None, name):
             continue

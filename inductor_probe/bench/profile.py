@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,6 +15,8 @@ import numpy as np
 
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.overheads import CALL, Rounds, overheads_of, within
+from inductor_probe.bench.roofline import roofline_by
+from inductor_probe.harness.budget import ROOFLINE
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.code import LoopNest
@@ -92,7 +94,7 @@ def profile_bench_file(
 
     imports = [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
     options = {
-        "budget": settings.budget,
+        "budget": settings.budget * (1 - ROOFLINE if file.copies else 1),
         "threads": settings.threads,
         "inputs": settings.inputs,
         "sizes": list(settings.sizes),
@@ -115,10 +117,14 @@ def profile_bench_file(
                     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
                     server.job({"job": "compile", "children": min(kernels, cores)}, hear)
                 server.job(request, hear)
+                roofline = None
+                if any(call["launches"] for call in results[0]["clocked"]):
+                    progress("measuring what this machine can copy")
+                    roofline = roofline_by(server, settings, "cpu")
             except JobFailedError as error:
                 raise error.error(file.path) from error
     conclusion = _Conclusion(file, settings.threads, results[0])
-    return conclusion.profile(), conclusion.samples.flops
+    return replace(conclusion.profile(), roofline=roofline), conclusion.samples.flops
 
 
 class _Conclusion:
