@@ -160,7 +160,6 @@ class _Measurement:
     def measure(self, budget: Budget, rng: random.Random) -> dict[str, Any]:
         with budget.paused():
             self._look()
-            self.now = clock_of(self._run)
             values = (self.args, self.kwargs, self.seen.outputs, self.seen.inputs)
             gpu = next((tensor for tensor in tensors_of(values) if tensor.is_cuda), None)
             clock = gpu_clock(str(gpu.device), False) if gpu is not None else None
@@ -294,6 +293,7 @@ class _Measurement:
                     stack.enter_context(replaced(wrapper.namespace, kernels))
                     self.seen.launches |= {name: kernel.signatures for name, kernel in kernels.items()}
             self._run()
+        self.now = clock_of(self._run)
         if self.restore is not None:
             self.restore()
 

@@ -162,7 +162,7 @@ def _nest_rows(nests: Sequence[NestTime], details: bool) -> Iterator[list[Cell]]
 def slow_lines(profile: Profile) -> Iterator[Block]:
     """Yield a line for each long loop nest that memory does not bind: what else may.
 
-    `loop nest 1 of cpp_fused_exp_0: log1p, exp, no vectors: 31.0 cycles an element, 2.1 % of the rate of a copy`
+    `loop nest 1 of cpp_fused_exp_0: log1p, exp: 31.0 cycles an element, 2.1 % of the rate of a copy`
     """
     nests = [nest for nest in profile.nests if nest.slow is not None]
     for nest in sorted(nests, key=lambda nest: -nest.seconds):
