@@ -16,6 +16,7 @@ from inductor_probe.model.profile import (
     ProfileComparison,
     ProfileOutput,
     ProfilePart,
+    SlowWork,
 )
 from inductor_probe.report.document import Document, Picture
 from inductor_probe.report.pages.own_call import own_lines
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from inductor_probe.model.timing import FlopCount
 
 BUDGET_S = 3.0
+HALF = 0.5
+"""Of what a copy reaches: the bytes of a nest are the least that it moves, so that memory may bound one
+beyond it, and something else has to bound one below."""
+LONG_SHARE, LAUNCH_S = 0.05, 2e-6
+"""Of the call, and of a launch: what is shorter is not worth a line, or is the launch."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,7 +214,10 @@ def joined(
     from inductor_probe.analysis.annotation.annotate import NestOrigin, nest_origins
     from inductor_probe.analysis.kernels import kernel_rows
     from inductor_probe.analysis.operators import is_call_of
+    from inductor_probe.analysis.slow_work import points, slow_operations
     from inductor_probe.analysis.work import counts_in_loops, flops_by_node, kernel_work, node_traffic
+    from inductor_probe.machine.cpu import clock_hertz
+    from inductor_probe.machine.roofline import copy_share
 
     generated = graph.generated
     rows = kernel_rows(generated)
@@ -241,13 +250,31 @@ def joined(
             return nest
         origin = origins[nest.kernel][nest.number - 1]  # what it computes for in one launch
         moved = node_traffic(generated, origin.nodes)
+
+        def with_slow_work(made: NestTime) -> NestTime:
+            """Say what it may spend its time on, where a copy of its bytes is much faster."""
+            long = made.share >= LONG_SHARE and made.seconds > max(made.uncertainty, made.launches * LAUNCH_S)
+            count = points(generated, origin.nodes, origin.nest)
+            if not (long and profile.roofline and count and made.moved is not None) or made.flops:
+                return made
+            copied = copy_share(made.moved, made.seconds, made.launches, profile.roofline)
+            if copied is None or copied >= HALF:
+                return made
+            hertz, total = clock_hertz(), count * made.launches
+            cycles = made.seconds * made.threads * hertz / total if hertz else None
+            operations = slow_operations(generated, origin.nodes)
+            nest = origin.nest
+            slow = SlowWork(copied, total, cycles, operations, not nest.has_vectors, nest.features, nest.tile)
+            return replace(made, slow=slow)
+
         flops = sum(in_loops[name] for name in origin.fx if name in in_loops)
-        return replace(
+        made = replace(
             nest,
             nodes=origin.nodes,
             sources=origin.sources,
             moved=None if moved is None else moved * nest.launches,
             flops=flops * nest.launches or None,
         )
+        return with_slow_work(made)
 
     return replace(profile, parts=tuple(map(part, profile.parts)), nests=tuple(map(nest, profile.nests)))

@@ -36,7 +36,8 @@ def call_parts_of(processes: Sequence[CallSamples]) -> CallParts:
     rows = [_row(part, "host", time, call.seconds) for part, time in zip(parts, fitted, strict=True)]
     total = sum(max(part.seconds, 0.0) for part in parts)
     whole = _Part("compiled", "compiled", call.seconds, call.uncertainty, call.mad)
-    for part in (_Part("remainder", "remainder", rest, call.uncertainty, call.mad), whole):
+    off = min(call.uncertainty, call.seconds - rest)
+    for part in (_Part("remainder", "remainder", rest, off, call.mad), whole):
         rows.append(_row(part, "host", (part.seconds, part.uncertainty), call.seconds))
     device = list(_device(processes))
     busy = device[-1].seconds if device else 0.0

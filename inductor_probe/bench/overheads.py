@@ -206,11 +206,13 @@ def within(times: Sequence[tuple[float, float]], whole: float) -> tuple[list[tup
     """Return the times of parts so that none is negative and they do not exceed the whole, and what is left.
 
     A part has seconds, and by how much they may be off. Where the parts, timed one by one, take longer than
-    the whole, each is its share of it, and may be off by what it was shortened, too.
+    the whole, each is its share of it, and may be off by what it was shortened, too. No part may be more than
+    the whole: of a call of 90 us none is below 120 us.
     """
     total = sum(max(seconds, 0.0) for seconds, _ in times)
     scale = max(whole, 0.0) / total if total > max(whole, 0.0) else 1.0
-    parts = [(max(seconds, 0.0) * scale, off + max(seconds, 0.0) * (1 - scale)) for seconds, off in times]
+    shares = [(max(seconds, 0.0) * scale, off + max(seconds, 0.0) * (1 - scale)) for seconds, off in times]
+    parts = [(seconds, min(off, max(whole - seconds, 0.0))) for seconds, off in shares]
     return parts, max(whole - sum(seconds for seconds, _ in parts), 0.0)
 
 

@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,6 +15,8 @@ import numpy as np
 
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.overheads import CALL, Rounds, overheads_of, within
+from inductor_probe.bench.roofline import roofline_by
+from inductor_probe.harness.budget import ROOFLINE
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.code import LoopNest
@@ -92,7 +94,7 @@ def profile_bench_file(
 
     imports = [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
     options = {
-        "budget": settings.budget,
+        "budget": settings.budget * (1 - ROOFLINE if file.copies else 1),
         "threads": settings.threads,
         "inputs": settings.inputs,
         "sizes": list(settings.sizes),
@@ -115,10 +117,14 @@ def profile_bench_file(
                     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
                     server.job({"job": "compile", "children": min(kernels, cores)}, hear)
                 server.job(request, hear)
+                roofline = None
+                if any(call["launches"] for call in results[0]["clocked"]):
+                    progress("measuring what this machine can copy")
+                    roofline = roofline_by(server, settings, "cpu")
             except JobFailedError as error:
                 raise error.error(file.path) from error
     conclusion = _Conclusion(file, settings.threads, results[0])
-    return conclusion.profile(), conclusion.samples.flops
+    return replace(conclusion.profile(), roofline=roofline), conclusion.samples.flops
 
 
 class _Conclusion:
@@ -163,7 +169,7 @@ class _Conclusion:
             torch=self.result["torch"],
             device=self.samples.device,
             threads=self.threads,
-            clock=self.file.clock,
+            clock="thread_cpu" if self.result["on_cpu_time"] else self.file.clock,
             call=self._call[0],
             traced=self._time([call["call"] for call in self.clocked])[0],
             mark=self._mark,
@@ -216,7 +222,7 @@ class _Conclusion:
         fitted, gap = within([(part.seconds, part.uncertainty) for part in host], self._call[0])
         for part, time in zip(host, fitted, strict=True):
             yield self._part(part.kind, part.name, time, part.count)
-        yield self._part("gap", "gap", (gap, self._call[1]))
+        yield self._part("gap", "gap", (gap, min(self._call[1], self._call[0] - gap)))
         yield self._part("call", CALL, self._call)
 
     def _part(self, kind: PartKind, name: str, time: tuple[float, float], count: int = 0) -> ProfilePart:

@@ -41,6 +41,7 @@ from torch._inductor.output_code import CompiledFxGraph
 from inductor_probe.harness.bench import Call, replaced
 from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.inputs import tensors_of
+from inductor_probe.harness.laps import clock_of
 from inductor_probe.harness.marked_wrappers import MOST_NOTES, CppWrapper, Marks, PythonWrapper
 from inductor_probe.harness.overheads import FEWEST_ROUNDS, MOST_SIGNATURES, empty_call, nearest, signature
 from inductor_probe.harness.quads import gpu_clock
@@ -54,8 +55,6 @@ MOST_CALLS = 200  # of a lap
 LAPS = 2  # of which the faster counts
 DEVICE_ROUNDS = 5
 COPIES = ("Memcpy", "Memset")
-
-now = time.perf_counter_ns
 
 
 class Level(NamedTuple):
@@ -156,6 +155,7 @@ class _Measurement:
     times: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
+    now: Callable[[], int] = time.perf_counter_ns
 
     def measure(self, budget: Budget, rng: random.Random) -> dict[str, Any]:
         with budget.paused():
@@ -168,7 +168,7 @@ class _Measurement:
         further["dynamo"] = ("between", "forward") if self.backward is not None else ("between",)
         wait: Call = clock.stream.wait if clock else lambda: None
         calls = self._calls(self._run)
-        costs = _costs()
+        costs = _costs(self.now)
 
         def plain() -> None:
             self._run()
@@ -214,19 +214,19 @@ class _Measurement:
         self.function(*self.args, **self.kwargs)
 
     def _marked_run(self) -> None:
-        self.marks.append((RUN, now()))
+        self.marks.append((RUN, self.now()))
         out = self.function(*self.args, **self.kwargs)
-        self.marks.append((FORWARD, now()))
+        self.marks.append((FORWARD, self.now()))
         if self.backward is not None:
             self.backward(out)
 
     def _lap(self, run: Call, calls: int, wait: Call = lambda: None) -> float:
         """Return the seconds a call of some calls, which a GPU has done before and behind."""
         wait()
-        begin = now()
+        begin = self.now()
         for _ in range(calls):
             run()
-        taken = now() - begin
+        taken = self.now() - begin
         wait()
         if self.restore is not None:
             self.restore()
@@ -293,6 +293,7 @@ class _Measurement:
                     stack.enter_context(replaced(wrapper.namespace, kernels))
                     self.seen.launches |= {name: kernel.signatures for name, kernel in kernels.items()}
             self._run()
+        self.now = clock_of(self._run)
         if self.restore is not None:
             self.restore()
 
@@ -325,7 +326,7 @@ class _Measurement:
     @contextmanager
     def _marking(self, level: str) -> Iterator[None]:
         """Read a clock around what is of a level."""
-        marks, call = self.marks, CompiledFxGraph.__call__
+        marks, now, call = self.marks, self.now, CompiledFxGraph.__call__
 
         def timed_graph(graph: Any, inputs: Any) -> Any:
             marks.append((FX, now()))
@@ -334,7 +335,7 @@ class _Measurement:
             return out
 
         def timed_function(_: int, function: Any) -> Any:
-            return _timed(function, DYNAMO, marks)
+            return _timed(function, DYNAMO, marks, now)
 
         with ExitStack() as stack:
             if level == "dynamo":
@@ -343,11 +344,11 @@ class _Measurement:
                 stack.enter_context(_patched(CompiledFxGraph, "__call__", timed_graph))
             else:
                 for number, graph in enumerate(self.seen.graphs):
-                    timed = _timed(graph.current_callable, Level("call", number), marks)
+                    timed = _timed(graph.current_callable, Level("call", number), marks, now)
                     stack.enter_context(_patched(graph, "current_callable", timed))
             if level == "lines":
                 for wrapper in self.seen.wrappers.values():
-                    stack.enter_context(wrapper.marking(marks))
+                    stack.enter_context(wrapper.marking(marks, now))
             yield
 
     def _marked_lap(self, calls: int, wait: Call, costs: _Costs) -> dict[tuple[str, str], float]:
@@ -461,11 +462,11 @@ class _Measurement:
         """Note what the GPU does in a call: kernels and copies by the profiler, and nothing between them."""
         for _ in range(DEVICE_ROUNDS):
             clock.stream.wait()
-            begin = now()
+            begin = time.perf_counter_ns()
             for _ in range(calls := 8):
                 self._run()
             clock.stream.wait()
-            self._note("gpu-wall", "", (now() - begin) / 1e9 / calls)
+            self._note("gpu-wall", "", (time.perf_counter_ns() - begin) / 1e9 / calls)
             spans = clock.stream.kernels(self._run)
             if not spans:
                 continue
@@ -530,7 +531,9 @@ class _Costs(NamedTuple):
     mark: float
 
 
-def _timed(function: Callable[..., Any], level: Level, marks: Marks) -> Callable[..., Any]:
+def _timed(
+    function: Callable[..., Any], level: Level, marks: Marks, now: Callable[[], int]
+) -> Callable[..., Any]:
     """Return a function that does the same, and marks its begin and end."""
 
     def timed(*args: Any) -> Any:
@@ -542,7 +545,7 @@ def _timed(function: Callable[..., Any], level: Level, marks: Marks) -> Callable
     return timed
 
 
-def _costs() -> _Costs:
+def _costs(now: Callable[[], int]) -> _Costs:
     """Measure what reading clocks takes."""
 
     def nothing(_: Any) -> None: ...
@@ -554,7 +557,7 @@ def _costs() -> _Costs:
         return (now() - begin) / 200
 
     marks: Marks = []
-    timed = _timed(nothing, END, marks)
+    timed = _timed(nothing, END, marks, now)
     plain, clocked = (min(seconds(run) for _ in range(20)) for run in (nothing, timed))
     between = sorted(end - begin for (_, begin), (_, end) in zip(marks[::2], marks[1::2], strict=True))
     inside = between[len(between) // 2]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import resource
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -29,6 +30,7 @@ TRIES = 4
 LONG_S = 0.0005  # it is worth waiting for a slice: a shorter lap is seldom hit twice
 NOTHING = 0.002  # of a long lap: the system itself takes a core for microseconds now and then
 SLICE_S = 0.02  # of CPU time; no scheduler leaves a core longer to one program where others want it
+KEPT_S = 0.001  # of a few calls as long as this, one keeps its core
 BEYOND = 3  # laps in a row that no slice held: the next ones are not tried again
 
 
@@ -71,6 +73,24 @@ def kept_lap(side: Side, number: int, tries: int = TRIES) -> Lap:
         await_slice()
         fresh = True
     return best
+
+
+def clock_of(run: Callable[[], object]) -> Callable[[], int]:
+    """Return the clock that parts of calls of `run` are timed by, in nanoseconds; a GPU has its own.
+
+    In the middle of a long call others have its core, which would be charged to its long parts. Where it runs
+    on one thread and waits for nothing, that thread's CPU time tells how long each part ran; reading it is a
+    system call, which short calls do without: of a few of them, one keeps its core.
+    """
+    if torch.get_num_threads() > 1 or not hasattr(time, "CLOCK_THREAD_CPUTIME_ID"):
+        return time.perf_counter_ns
+    seconds, waits = list[float](), list[int]()
+    for _ in range(3):
+        waited, began = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw, time.thread_time()
+        run()
+        seconds.append(time.thread_time() - began)
+        waits.append(resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - waited)
+    return time.thread_time_ns if min(seconds) > KEPT_S and not min(waits) else time.perf_counter_ns
 
 
 def await_slice() -> None:

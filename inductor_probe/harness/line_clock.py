@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,11 @@ class Line:
 
 
 def with_marks(
-    namespace: Mapping[str, Any], text: str, names: Collection[str], kernels: Collection[str]
+    namespace: Mapping[str, Any],
+    text: str,
+    names: Collection[str],
+    kernels: Collection[str],
+    clock: Callable[[], int] = time.perf_counter_ns,
 ) -> tuple[dict[str, Any], list[Line], list[tuple[int, int]]]:
     """Define the wrapper of a bench file once more, with marks, in a copy of its namespace.
 
@@ -54,10 +58,11 @@ def with_marks(
         namespace: of the loaded file. text: the file.
         names: what the wrapper consists of, at the top level of the file: `Runner`, `runner`, `call`.
         kernels: names of generated kernels.
+        clock: what a mark reads, in nanoseconds.
 
     Returns:
         the new namespace, whose `call` has marks; its lines, by the number in a mark; and the list of marks,
-        which each call goes on with: the number of a line, and nanoseconds of `time.perf_counter_ns`.
+        which each call goes on with: the number of a line, and nanoseconds of `clock`.
     """
     marks: list[tuple[int, int]] = []
     marker = _Marker(kernels)
@@ -85,7 +90,7 @@ def with_marks(
             continue
         anew.add(node.name)
     module = ast.fix_missing_locations(ast.Module(body, []))
-    fresh = {**namespace, "probe_mark": marks.append, "probe_clock": time.perf_counter_ns}
+    fresh = {**namespace, "probe_mark": marks.append, "probe_clock": clock}
     exec(compile(module, str(namespace.get("__file__", "")), "exec"), fresh)  # noqa: S102 - the file's own
     return fresh, marker.lines, marks
 

@@ -14,7 +14,7 @@ import ast
 import ctypes
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,12 +29,13 @@ COPY = re.compile(r"\b(aoti_torch_copy_|copy_)\(")
 ENTRY, ENTRY_END = "void inductor_entry_impl(", "} // inductor_entry_impl"
 NOTES = f"""#include <time.h>
 extern "C" {{
+__attribute__((visibility("default"))) int probe_clock = CLOCK_MONOTONIC;
 __attribute__((visibility("default"))) long long probe_notes[{2 * MOST_NOTES}];
 __attribute__((visibility("default"))) long long probe_count = 0;
 }}
 static inline void probe_note(long long number) {{
     timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime((clockid_t)probe_clock, &now);
     if (probe_count < {MOST_NOTES}) {{
         probe_notes[2 * probe_count] = number;
         probe_notes[2 * probe_count + 1] = now.tv_sec * 1000000000LL + now.tv_nsec;
@@ -44,7 +45,7 @@ static inline void probe_note(long long number) {{
 """
 
 Marks: TypeAlias = "list[tuple[Any, int]]"
-"""What begins or ends, and nanoseconds of `time.perf_counter_ns`; a line of a wrapper is its number."""
+"""What begins or ends, and nanoseconds of a clock; a line of a wrapper is its number."""
 
 
 class PythonWrapper:
@@ -78,9 +79,9 @@ class PythonWrapper:
         ]
 
     @contextmanager
-    def marking(self, marks: Marks) -> Iterator[None]:
-        """Let its calls go on with `marks` for a while."""
-        self.namespace.update(probe_mark=marks.append, probe_clock=time.perf_counter_ns)
+    def marking(self, marks: Marks, clock: Callable[[], int]) -> Iterator[None]:
+        """Let its calls go on with `marks` for a while, on a clock in nanoseconds."""
+        self.namespace.update(probe_mark=marks.append, probe_clock=clock)
         try:
             for function, _, marked in self._codes:
                 function.__code__ = marked
@@ -142,9 +143,11 @@ class CppWrapper:
         self._entry, self._copy = module.inductor_entry, entry
 
     @contextmanager
-    def marking(self, marks: Marks) -> Iterator[None]:
-        """Let its calls note times for a while, for `read`."""
+    def marking(self, marks: Marks, clock: Callable[[], int]) -> Iterator[None]:
+        """Let its calls note times for a while, for `read`: the CPU time of the thread, or monotonic time."""
         del marks
+        if clock is time.thread_time_ns:
+            ctypes.c_int.in_dll(self._library, "probe_clock").value = time.CLOCK_THREAD_CPUTIME_ID
         self._cell.cell_contents = self._copy
         try:
             yield

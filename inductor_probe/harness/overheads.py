@@ -163,7 +163,8 @@ def measure_overheads(
     """Time kernels, launches, and the wrapper in turn within `budget`; return it for JSON.
 
     Three rounds there are at least. Compiling empty kernels does not count. `further` parts take
-    turns with the others, and keep what they measure. Without `kernels` those are not timed alone.
+    turns with the others, and keep what they measure. Without `kernels` those are not timed alone, and no lap
+    of the call is taken again: `further` parts have it, too.
 
     Its keys are `device`, `allocations` (by the wrapper, a call), `parts` (see `Part`, in the order they
     run), `flops` (pairs of operator and count, in the order of the graph; null without a reference) and
@@ -189,7 +190,7 @@ def measure_overheads(
         number = 0
         while number < FEWEST_ROUNDS or budget.left > 0:
             for part in rng.sample(turns := [*parts, *further], len(turns)):
-                part.tries = TRIES if budget.left > 0 else 1
+                part.tries = TRIES if kernels and budget.left > 0 else 1
                 if clock:
                     part.on_cuda(number, clock)
                 else:

@@ -2,11 +2,12 @@
 so around each loop nest, in turns with calls of the pristine code.
 
 All times are of one clock: Python's `time.perf_counter_ns`, and ticks of C++ kernels, which each launch sets
-beside `std::chrono::steady_clock`. On Linux both are CLOCK_MONOTONIC.
+beside `std::chrono::steady_clock`. On Linux both are CLOCK_MONOTONIC. Of a long call both are the CPU time of
+its thread (`laps.clock_of`).
 
 Kernels write to memory whose address is in the environment (`variants/nest_clock.py` has their side):
 
-    words 0, 1            threads there is room for; rows a thread has
+    words 0, 1, 2         threads there is room for; rows a thread has; 1 for the CPU time of the thread
     from word 8, by thread: 8 words, of which the first is the number of rows; then the rows of four words
         launch            kernel << 16, begin, nanoseconds of steady_clock at begin, end
         loop nest         (kernel << 16) + its number, begin, end of its own work, end
@@ -21,6 +22,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -30,6 +32,7 @@ from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.constants import bind_constants
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.jobs import JobError, Request, Tell, import_modules, options_of, text_of
+from inductor_probe.harness.laps import clock_of, involuntary_switches
 from inductor_probe.harness.line_clock import MARK, Line, with_marks
 from inductor_probe.harness.load import LoadError
 from inductor_probe.harness.measure import bind_inputs, environment
@@ -59,6 +62,10 @@ class Events:
             for start in range(HEAD, self._memory.numel(), HEAD + ROW * ROWS)
         ]
         os.environ[VARIABLE] = str(self._memory.data_ptr())
+
+    def use(self, clock: Callable[[], int]) -> None:
+        """Let kernels read the CPU time of their thread, if that is what Python reads."""
+        self._memory[2] = int(clock is time.thread_time_ns)
 
     def clear(self) -> None:
         """Forget all rows."""
@@ -96,7 +103,7 @@ class Launch:
 
 @dataclass
 class Traced:
-    """One call of the wrapper with marks, in nanoseconds of `time.perf_counter_ns`.
+    """One call of the wrapper with marks, in nanoseconds of its clock.
 
     `pristine` is what the code as it is took, which took turns with it call by call; 0 where none did.
     """
@@ -144,15 +151,21 @@ class Traced:
 class TracedCall(Part):
     """A call with marks, in turns with one as it is: the fastest of each in a few turns is a round.
 
-    Parts of the one are set beside the time of the other, so both are the same statistic of as many calls, on
-    the same clock and data: whatever else runs on the machine meets both.
+    Of calls timed by the wall clock, one that kept its cores counts; `disturbed` rounds have none. Parts of
+    the one with marks are set beside the time of the other, so both are the same statistic of as many calls,
+    on the same clock and data: whatever else runs on the machine meets both.
     """
 
     def __init__(
-        self, name: str, side: Side, pristine: Side, marks: list[tuple[int, int]], events: Events | None
+        self,
+        side: Side,
+        pristine: Side,
+        marks: list[tuple[int, int]],
+        events: Events | None,
+        clock: Callable[[], int],
     ) -> None:
-        super().__init__("traced", name, side)
-        self._pristine, self._marks, self._events = pristine, marks, events
+        super().__init__("traced", side.name, side)
+        self._pristine, self._marks, self._events, self._clock = pristine, marks, events, clock
         self.rounds: list[Traced] = []
         self.full = False
         most = MOST_DRIFTING // 2 if side.drifting else MOST_CALLS
@@ -169,19 +182,22 @@ class TracedCall(Part):
 
     def _take(self, number: int, wait: Callable[[], None]) -> None:
         slot = number % len(self.side.runs)
-        run, plain, now = self.side.runs[slot], self._pristine.runs[slot], time.perf_counter_ns
-        bounds, pristine = list[tuple[int, int]](), list[int]()
+        switches = involuntary_switches if self._clock is time.perf_counter_ns else int
+        run, plain, now = self.side.runs[slot], self._pristine.runs[slot], self._clock
+        bounds, pristine = list[tuple[int, int, int]](), list[tuple[int, int]]()
         wait()
         self._marks.clear()
         if self._events:
             self._events.clear()
         for _ in range(self._calls):
-            begin = now()
+            switched, begin = switches(), now()
             plain()
-            pristine.append(now() - begin)
-            begin = now()
+            taken = now() - begin
+            pristine.append((switches() - switched, taken))
+            switched, begin = switches(), now()
             run()
-            bounds.append((begin, now()))
+            end = now()
+            bounds.append((switches() - switched, begin, end))
         wait()
         self.side.ring.restore(slot, self.side.drifting)
         rows = self._events.read() if self._events else []
@@ -190,11 +206,12 @@ class TracedCall(Part):
             if not self.full:
                 self._take(number, wait)
             return
-        begin, end = min(bounds, key=lambda pair: pair[1] - pair[0])
-        position = bounds.index((begin, end))
+        lost, begin, end = kept = min(bounds, key=lambda call: (call[0], call[2] - call[1]))
+        position = bounds.index(kept)
         marks = [mark for mark in self._marks if begin <= mark[1] <= end]
         mine = rows_of_call(rows, position, self._calls)
-        self.rounds.append(Traced(begin, end, marks, mine, min(pristine)))
+        self.disturbed += lost > 0 or min(pristine)[0] > 0
+        self.rounds.append(Traced(begin, end, marks, mine, min(pristine)[1]))
 
     def recorded(self) -> dict[str, Any] | None:
         """Return a timeline of one more call with what the GPU does, by torch.profiler; None without that.
@@ -327,9 +344,13 @@ def measure(  # noqa: PLR0917 - what one call of it takes
     bench.run("call", clone(inputs))  # the first call of a Triton kernel tries its configs
     traced: list[TracedCall] = []
     lines: list[Line] = []
+    on_cuda = any(tensor.is_cuda for tensor in tensors_of(inputs))
+    clock = time.perf_counter_ns if on_cuda else clock_of(partial(bench.run, "call", clone(inputs)))
+    if events:
+        events.use(clock)
     as_it_is = Subject("call", lambda values: lambda: bench.namespace["call"](list(values)), inputs)
     for name, kernels in (("lines", {}), ("nests", copies)):
-        namespace, lines, marks = with_marks(bench.namespace, text, wrapper, bench.kernels)
+        namespace, lines, marks = with_marks(bench.namespace, text, wrapper, bench.kernels, clock)
         namespace.update(kernels)
 
         def bind(values: Any, entry: Any = namespace["call"]) -> Callable[[], object]:
@@ -337,9 +358,8 @@ def measure(  # noqa: PLR0917 - what one call of it takes
 
         ring = two_slots(inputs, rng)
         side, pristine = make_side(Subject(name, bind, inputs), ring), make_side(as_it_is, ring)
-        traced.append(TracedCall(name, side, pristine, marks, events if name == "nests" else None))
+        traced.append(TracedCall(side, pristine, marks, events if name == "nests" else None, clock))
     budget = Budget(options.budget)
-    on_cuda = any(tensor.is_cuda for tensor in tensors_of(inputs))
     overheads = measure_overheads(bench, inputs, budget, rng, further=traced, kernels=on_cuda)
     plain, clocked = traced
     rounds = clocked.rounds or plain.rounds  # where too many loop nests run, lines alone have times
@@ -351,11 +371,14 @@ def measure(  # noqa: PLR0917 - what one call of it takes
         remarks.append(remark("one-rank"))
     if clocked.full:
         remarks.append(remark("too-many-nests", most=ROWS))
+    if lost := clocked.disturbed + plain.disturbed:
+        remarks.append(remark("parts-lost-cores", lost=lost, rounds=len(clocked.rounds) + len(plain.rounds)))
     overheads["remarks"] = []
     middle = sorted(rounds, key=lambda call: call.end - call.begin)[len(rounds) // 2 :]
     recorded = clocked.recorded() if on_cuda else None  # last: launches are slower once the profiler ran
     return {
         "device": overheads["device"],
+        "on_cpu_time": clock is time.thread_time_ns,
         "overheads": overheads,
         "lines": [asdict(line) for line in lines],
         "plain": [seconds_of_lines(call) for call in plain.rounds],

@@ -81,6 +81,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "not-inductor": "what dynamo compiled runs no graph of inductor",
         "wrapper-not-marked": "what a wrapper launches is not told apart: {error}",
         "guards-recompiled": "guards are not timed: dynamo compiled {times} times during the measurement",
+        "parts-lost-cores": "in {lost} of {rounds} rounds each call lost a core to other programs, which "
+        "long parts are charged for",
         "flops-not-counted": "flops are not counted: {error}",
         "too-many-nests": "the times of loop nests are not known: a call runs more than {most} of them",
         "overheads-left-out": "where the time of a call goes is not measured: that takes 60 calls "

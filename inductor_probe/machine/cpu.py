@@ -86,6 +86,15 @@ def cache_sizes(root: Path = Path("/")) -> dict[int, int]:
     return sizes
 
 
+def clock_hertz(cpuinfo: Path = _CPUINFO) -> float | None:
+    """Return the clock of the first processor as the system states it; None where it does not."""
+    stated = _cpuinfo("cpu MHz", cpuinfo)
+    try:
+        return float(stated) * 1e6 if stated else None
+    except ValueError:
+        return None
+
+
 def clock_source(clock: Path = _CLOCK) -> str | None:
     """Return the kernel's clock source (`tsc`), None where not known."""
     return _text(clock).strip() or None

@@ -113,6 +113,12 @@ def _without_refused(row: RooflineRow) -> RooflineRow:
     return row
 
 
+def copy_share(moved: int, seconds: float, launches: int, roofline: Roofline) -> float | None:
+    """Return the share of a copy's rate that moving bytes in `seconds` is, in so many launches."""
+    copy = roofline.peak("copy", _place(moved / max(launches, 1), roofline))
+    return moved / seconds / copy.rate if copy and seconds > 0 else None
+
+
 def _place(moved: float, roofline: Roofline) -> str:
     if moved <= roofline.cache:
         return "cache"

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.bench import Side
-from inductor_probe.model.code import NestKind
+from inductor_probe.model.code import NestFeature, NestKind
 from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
+from inductor_probe.model.timing import Roofline
 
-ClockName: TypeAlias = Literal["tsc", "steady_clock"]
-"""What C++ kernels read: the processor's time stamp counter, or `std::chrono::steady_clock`."""
+ClockName: TypeAlias = Literal["tsc", "steady_clock", "thread_cpu"]
+"""What C++ kernels read: the processor's time stamp counter, `std::chrono::steady_clock`, or, as the lines of
+the wrapper do, too, the CPU time of the thread, which does not go on while others have its core."""
 
 PartKind: TypeAlias = Literal[
     "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call",
@@ -55,6 +57,28 @@ class ProfilePart:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowWork:
+    """Of a loop nest that is far from what this machine copies: what else it may spend its time on.
+
+    Attributes:
+        copied: the share of the rate of a copy that its bytes are.
+        points: of its iteration space, over all launches in a call.
+        cycles: that a thread takes for a point, at the clock that the system states; None without one.
+        operations: slow ones in the loop bodies of its nodes, about the slowest first. Which of them takes
+            the time was not measured. scalar: its text uses no vectors. features: of that text.
+        tile: sides of the tiles that it transposes; empty where it does not.
+    """
+
+    copied: float
+    points: int
+    cycles: float | None
+    operations: tuple[str, ...]
+    scalar: bool
+    features: tuple[NestFeature, ...] = ()
+    tile: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class NestTime:
     """The time of a loop nest of a C++ kernel, over all launches of it in a call.
 
@@ -72,6 +96,7 @@ class NestTime:
         launches: how often it ran in a call.
         moved: bytes that its nodes read and write, each buffer once a direction. flops: that they compute.
             Both over all launches.
+        slow: what it may spend its time on, where that is not memory; None too where it is short.
         nodes: that its lines are proved to compute for, in its first launch. sources: lines of the user's.
     """
 
@@ -91,6 +116,7 @@ class NestTime:
     flops: int | None = None
     nodes: tuple[str, ...] = ()
     sources: tuple[SourceLine, ...] = ()
+    slow: SlowWork | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +183,13 @@ class Profile:
 
     Attributes:
         device: `cpu` or `cuda`. threads: of torch and OpenMP.
-        clock: what C++ kernels read. mark: seconds that Python's clock takes above a line of the wrapper.
+        clock: what C++ kernels read; of `thread_cpu` all times are. mark: seconds that Python's clock takes
+            above a line of the wrapper.
         call: seconds of a call as it is. traced: of one with all clocks.
         rounds: that the times rest on.
         parts, nests, lines: in the order of the call, kernels by their first launch.
         clocks: of each C++ kernel.
+        roofline: what the machine copies; None where no loop nest was timed.
         timeline: of one call, neither slow nor fast; on CUDA of one that torch.profiler recorded.
     """
 
@@ -180,6 +208,7 @@ class Profile:
     clocks: tuple[KernelClock, ...] = ()
     timeline: tuple[TimelineSpan, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    roofline: Roofline | None = None
 
     def part(self, kind: str, side: Side = "host") -> ProfilePart | None:
         """Return the first part of a kind."""

@@ -12,7 +12,8 @@
 
 Each thread notes its own times; that it waits for the others is known since `omp for` has no barrier of its
 own any more. The rows go to memory whose address is in the environment (`harness/profile.py` sets it and says
-what is in it), as inductor passes an address to its kernels. Nothing else of the kernel is changed.
+what is in it), as inductor passes an address to its kernels; where that says so, the clock is the CPU time of
+the thread. Nothing else of the kernel is changed.
 """
 
 from __future__ import annotations
@@ -36,28 +37,41 @@ _SUPPORT = """
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <time.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 namespace inductor_probe {
-static inline int64_t nanoseconds()
-{
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
-static inline int64_t now()
-{
-    asm volatile("" ::: "memory");
-    NOW
-    asm volatile("" ::: "memory");
-    return ticks;
-}
 static int64_t* find_memory()
 {
     const char* address = std::getenv("INDUCTOR_PROBE_EVENTS");
     return address ? reinterpret_cast<int64_t*>(std::strtoull(address, nullptr, 10)) : nullptr;
 }
 static int64_t* const memory = find_memory();
+static inline bool on_cpu_time()
+{
+    return memory != nullptr && memory[2] != 0;
+}
+static inline int64_t nanoseconds()
+{
+#ifdef CLOCK_THREAD_CPUTIME_ID
+    if (on_cpu_time()) {
+        timespec mine;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &mine);
+        return mine.tv_sec * int64_t(1000000000) + mine.tv_nsec;
+    }
+#endif
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+static inline int64_t now()
+{
+    asm volatile("" ::: "memory");
+    if (on_cpu_time()) return nanoseconds();
+    NOW
+    asm volatile("" ::: "memory");
+    return ticks;
+}
 static inline void note(int64_t what, int64_t begin, int64_t worked, int64_t end)
 {
 #ifdef _OPENMP

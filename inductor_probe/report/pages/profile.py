@@ -9,7 +9,8 @@ from inductor_probe.model.span import SourceLine, own_lines
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Name, Table
 from inductor_probe.report.pages.kernels import first_of
 from inductor_probe.report.pages.overheads import NOT_MEASURABLE, number_columns
-from inductor_probe.report.units import bytes_text, counted, duration, rate_text
+from inductor_probe.report.units import bytes_text, counted, duration, rate_text, three_digits
+from inductor_probe.report.words.layouts import FEATURES
 from inductor_probe.report.words.remarks import sentence
 
 _NAMES = {
@@ -21,7 +22,11 @@ _NAMES = {
     "gap": "in no part",
 }
 _MOST_NESTS = 8
-_CLOCKS = {"tsc": "the time stamp counter", "steady_clock": "std::chrono::steady_clock"}
+_CLOCKS = {
+    "tsc": "the time stamp counter",
+    "steady_clock": "std::chrono::steady_clock",
+    "thread_cpu": "CPU time of the thread, as a call is long: it stands still while others have its core",
+}
 
 
 def profile_page(profile: Profile, *, details: bool = False, titled: bool = False) -> Iterator[Block]:
@@ -49,6 +54,7 @@ def profile_page(profile: Profile, *, details: bool = False, titled: bool = Fals
             for cells in _part_rows(part, profile, details, titled=cuda)
         ]
         yield Table(columns, rows)
+    yield from slow_lines(profile)
     if details:
         yield from line_table(profile)
     for remark in profile.remarks:
@@ -151,6 +157,32 @@ def _nest_rows(nests: Sequence[NestTime], details: bool) -> Iterator[list[Cell]]
             else "  outside of loop nests"
         )
         yield [Name(name), duration(seconds), _share(share), "", "", "", ""]
+
+
+def slow_lines(profile: Profile) -> Iterator[Block]:
+    """Yield a line for each long loop nest that memory does not bind: what else may.
+
+    `loop nest 1 of cpp_fused_exp_0: log1p, exp: 31.0 cycles an element, 2.1 % of the rate of a copy`
+    """
+    nests = [nest for nest in profile.nests if nest.slow is not None]
+    for nest in sorted(nests, key=lambda nest: -nest.seconds):
+        if (slow := nest.slow) is None:
+            continue
+        words = [*slow.operations, *(FEATURES[feature] for feature in slow.features)]
+        if slow.tile:
+            words.append(f"tiles of {'x'.join(map(str, slow.tile))} transposed")
+        what = ", ".join(dict.fromkeys([*words, *(["no vectors"] if slow.scalar else [])]))
+        each = (
+            f"{three_digits(slow.cycles)} cycles an element"
+            if slow.cycles is not None
+            else f"{three_digits(nest.seconds * nest.threads / slow.points * 1e9)} ns an element"
+        )
+        name = f"loop nest {nest.number} of {nest.kernel}"
+        copied = f"{_share(slow.copied)} of the rate of a copy"
+        yield Line(f"{name}: {what or 'nothing in its loop body is known to be slow'}: {each}, {copied}")
+    if nests:
+        text = "That these take the time is inferred: they are what loop body and text of the nest have"
+        yield Line((f"{text}; probe asm KERNEL shows the machine code.", "dim"))
 
 
 def line_table(profile: Profile) -> Iterator[Block]:
