@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inductor_probe.analysis.kernels import kernel_rows
-from inductor_probe.api.profile import joined
+from inductor_probe.api.profile import Profiles, joined
 from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts, within
 from inductor_probe.bench.times import once_timed
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -127,3 +127,20 @@ def test_a_loop_nest_moves_its_bytes_at_each_launch(read: Read) -> None:
     found = joined(cast("GraphOnDisk", SimpleNamespace(generated=graph)), profile, None, {})
     assert [part.moved for part in found.parts] == [3072, 30720]
     assert [nest.moved for nest in found.nests] == [3072]
+
+
+def test_a_loop_nest_too_short_to_be_measured_has_no_rate(read: Read) -> None:
+    """A nest of 0.000 us that may be 0.1 us moved "753 TB/s"."""
+    graph: CompiledGraph = read("torch-2.13.0-cpu-programs/bucketed_collectives")
+    texts = []
+    for seconds in (2e-12, 2e-6):
+        nest = NestTime(
+            "cpp_fused_relu_2", 1, "vectorised", 1, 2, (), seconds, 1e-7, 0.0, launches=3, moved=1536
+        )
+        part = ProfilePart("kernel", nest.kernel, "host", seconds, 1e-7, 0.0, 3, 1536)
+        profile = Profile(
+            graph.name, "2.13.0", "cpu", 1, "tsc", 2e-5, 2e-5, 0.0, 9, (part,), (nest,), (), (), (), ()
+        )
+        texts.append(str(Profiles((profile,), details=True)))
+    assert "B/s" not in texts[0]
+    assert texts[1].count("MB/s") == 2
