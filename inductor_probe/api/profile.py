@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
@@ -26,9 +26,11 @@ from inductor_probe.report.shown import Shown
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk
     from inductor_probe.model.bench import BenchFile, BenchSettings
-    from inductor_probe.model.timing import FlopCount
+    from inductor_probe.model.remark import Remark
+    from inductor_probe.model.timing import FlopCount, Roofline
 
 BUDGET_S = 3.0
+_Part = TypeVar("_Part", "ProfilePart", "NestTime")
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,19 +198,28 @@ def _profile(
     sources = {kernel.name: kernel.source for kernel in kernels if kernel.backend == "cpp"}
     spoils = tuple(hazards(sources, cpu_state(), settings.threads))
     clocked = clocked_file(file.path, source, generated)
-    profile, flops = profile_bench_file(clocked, settings, progress)
+    profile, flops, roofline = profile_bench_file(clocked, settings, progress)
     profile = replace(profile, remarks=(*spoils, *profile.remarks))
-    return joined(graph, profile, flops, dict(settings.sizes))
+    return joined(graph, profile, flops, dict(settings.sizes), roofline)
 
 
 def joined(
-    graph: GraphOnDisk, profile: Profile, flops: Sequence[FlopCount] | None, sizes: dict[str, int]
+    graph: GraphOnDisk,
+    profile: Profile,
+    flops: Sequence[FlopCount] | None,
+    sizes: dict[str, int],
+    roofline: Roofline | None = None,
 ) -> Profile:
-    """Say of kernels and loop nests which nodes and lines of the user's they are, and what they do."""
+    """Say of kernels and loop nests which nodes and lines of the user's they are, and what they do.
+
+    Bytes with which one would be faster than what was measured of the machine (`roofline`) are refused, with
+    a remark: too many were counted.
+    """
     from inductor_probe.analysis.annotation.annotate import NestOrigin, nest_origins
     from inductor_probe.analysis.kernels import kernel_rows
     from inductor_probe.analysis.operators import is_call_of
     from inductor_probe.analysis.work import counts_in_loops, flops_by_node, kernel_work, node_traffic
+    from inductor_probe.machine.roofline import roofline_row
 
     generated = graph.generated
     rows = kernel_rows(generated)
@@ -250,4 +261,19 @@ def joined(
             flops=flops * nest.launches or None,
         )
 
-    return replace(profile, parts=tuple(map(part, profile.parts)), nests=tuple(map(nest, profile.nests)))
+    remarks: list[Remark] = []
+
+    def believed(part: _Part, name: str, launches: int) -> _Part:
+        work = works.get(name)
+        if roofline is None or work is None or part.seconds <= part.uncertainty:
+            return part
+        work = replace(work, moved=part.moved, flops=None)
+        row = roofline_row(work, part.seconds, launches, roofline, cold=False)
+        if row.rate is not None or part.moved is None:
+            return part
+        remarks.extend(remark for remark in row.remarks if remark not in remarks)
+        return replace(part, moved=None)
+
+    parts = [believed(part(one), one.name, one.count) for one in profile.parts]
+    nests = [believed(nest(one), one.kernel, one.launches) for one in profile.nests]
+    return replace(profile, parts=tuple(parts), nests=tuple(nests), remarks=(*profile.remarks, *remarks))

@@ -15,6 +15,8 @@ import numpy as np
 
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.overheads import CALL, Rounds, overheads_of, within
+from inductor_probe.bench.reached import reached
+from inductor_probe.errors import RunFailedError
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.code import LoopNest
@@ -31,7 +33,7 @@ from inductor_probe.model.profile import (
 )
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import Span
-from inductor_probe.model.timing import FlopCount
+from inductor_probe.model.timing import FlopCount, Roofline
 from inductor_probe.store.samples import overhead_samples
 
 Progress: TypeAlias = Callable[[str], None]
@@ -66,7 +68,7 @@ class ClockedFile:
 
 def profile_bench_file(
     file: ClockedFile, settings: BenchSettings, progress: Progress | None = None
-) -> tuple[Profile, tuple[FlopCount, ...] | None]:
+) -> tuple[Profile, tuple[FlopCount, ...] | None, Roofline | None]:
     """Profile a graph by its bench file: this executes the code in it, in a child process.
 
     Args:
@@ -74,7 +76,8 @@ def profile_bench_file(
         progress: called with what is done next.
 
     Returns:
-        the profile, and the operations that each operator of the graph counts, None if nothing was counted.
+        the profile, the operations that each operator of the graph counts, None if nothing was counted, and
+        the copies that the machine reaches, None where that could not be measured.
 
     Raises:
         NotFoundError: no such inputs or sizes. RunFailedError: it cannot be loaded, or its process ended.
@@ -117,8 +120,14 @@ def profile_bench_file(
                 server.job(request, hear)
             except JobFailedError as error:
                 raise error.error(file.path) from error
-    conclusion = _Conclusion(file, settings.threads, results[0])
-    return conclusion.profile(), conclusion.samples.flops
+            conclusion = _Conclusion(file, settings.threads, results[0])
+            profile = conclusion.profile()
+            progress("measuring what the machine reaches")
+            try:
+                roofline = reached(server, settings, profile.device, ())
+            except (JobFailedError, RunFailedError):
+                roofline = None  # times are good without it
+    return profile, conclusion.samples.flops, roofline
 
 
 class _Conclusion:

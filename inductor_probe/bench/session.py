@@ -13,6 +13,7 @@ from typing import Any
 
 from inductor_probe.bench.alone import alone_options, run_once
 from inductor_probe.bench.client import Event, JobFailedError, Server
+from inductor_probe.bench.reached import reached
 from inductor_probe.bench.result import result_of
 from inductor_probe.bench.state import COPY, State, plain
 from inductor_probe.bench.verdict import wants_more
@@ -23,11 +24,9 @@ from inductor_probe.harness.budget import (
     MORE_PROCESSES,
     OVERHEADS,
     PROCESSES,
-    ROOFLINE,
     share_of,
 )
 from inductor_probe.machine.gpu import gpu_remarks, gpu_state
-from inductor_probe.machine.roofline import ROOFLINE_CHILD, roofline_arguments, roofline_of
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.bench import BenchResult, BenchSettings
@@ -302,21 +301,8 @@ def _roofline(
     state: State,
 ) -> Roofline | None:
     """Measure what the machine reaches; None, and a warning, where that fails: times are good without it."""
-    texts = list[str]()
-
-    def hear(event: Event) -> None:
-        if event["event"] == "output":
-            texts.append(event["text"])
-
-    arguments = roofline_arguments(
-        device,
-        threads=settings.threads,
-        dtypes=[work.dtype for work in kernels if work.dtype],
-        seconds=settings.budget * ROOFLINE,
-    )
     try:
-        server.job({"job": "program", "file": str(ROOFLINE_CHILD), "arguments": arguments}, hear)
-        return roofline_of("".join(texts))
+        return reached(server, settings, device, [work.dtype for work in kernels if work.dtype])
     except (JobFailedError, RunFailedError) as error:
         state.warn("roofline-not-measured", {"error": error.message}, "analysis")
         return None

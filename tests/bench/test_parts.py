@@ -17,7 +17,7 @@ from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts, w
 from inductor_probe.bench.times import once_timed
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.profile import NestTime, Profile, ProfilePart
-from inductor_probe.model.timing import OverheadSamples, Samples, TimedPart
+from inductor_probe.model.timing import OverheadSamples, PeakRate, Roofline, Samples, TimedPart
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.samples import read_samples
 from tests.analysis.test_work import Read
@@ -144,3 +144,20 @@ def test_a_loop_nest_too_short_to_be_measured_has_no_rate(read: Read) -> None:
         texts.append(str(Profiles((profile,), details=True)))
     assert "B/s" not in texts[0]
     assert texts[1].count("MB/s") == 2
+
+
+def test_a_rate_that_the_machine_does_not_reach_is_refused(read: Read) -> None:
+    """In `profile` as in `bench-kernel`: bytes that no copy moves in that time were counted wrongly."""
+    graph: CompiledGraph = read("torch-2.13.0-cpu-programs/bucketed_collectives")
+    nest = NestTime("cpp_fused_relu_2", 1, "vectorised", 1, 2, (), 1e-6, 1e-9, 0.5, launches=3)
+    part = ProfilePart("kernel", nest.kernel, "host", 1e-6, 1e-9, 0.5, 3)
+    profile = Profile(
+        graph.name, "2.13.0", "cpu", 1, "tsc", 2e-6, 2e-6, 0.0, 9, (part,), (nest,), (), (), (), ()
+    )
+    disk = cast("GraphOnDisk", SimpleNamespace(generated=graph))
+    for copies, moved, remarks in ((1e8, None, ["above-copy-rate"]), (1e11, 3072, [])):
+        peaks = tuple(PeakRate("copy", place, 4096, copies, 9) for place in ("cache", "memory"))
+        roofline = Roofline("2.13.0", "cpu", 1, 1024, 4096, peaks)
+        found = joined(disk, profile, None, {}, roofline)
+        assert [one.moved for one in (*found.parts, *found.nests)] == [moved, moved]
+        assert [remark.code for remark in found.remarks] == remarks
