@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
@@ -25,9 +25,12 @@ from inductor_probe.report.plots.flame import flame_svg
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
+    from inductor_probe.analysis.annotation.annotate import NestOrigin
     from inductor_probe.api.on_disk import GraphOnDisk
     from inductor_probe.model.bench import BenchFile, BenchSettings
-    from inductor_probe.model.timing import FlopCount
+    from inductor_probe.model.debug_dir import CompiledGraph
+    from inductor_probe.model.remark import Remark
+    from inductor_probe.model.timing import FlopCount, KernelWork, Roofline
 
 BUDGET_S = 3.0
 HALF = 0.5
@@ -35,6 +38,7 @@ HALF = 0.5
 beyond it, and something else has to bound one below."""
 LONG_SHARE, LAUNCH_S = 0.05, 2e-6
 """Of the call, and of a launch: what is shorter is not worth a line, or is the launch."""
+_Part = TypeVar("_Part", "ProfilePart", "NestTime")
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,6 +191,8 @@ def _profile(
     trust: bool,
     progress: Callable[[str], None] | None,
 ) -> Profile:
+    from inductor_probe.analysis.kernels import kernel_rows
+    from inductor_probe.analysis.work import kernel_work
     from inductor_probe.api.trust import require_trust, source_to_run
     from inductor_probe.bench.profile import profile_bench_file
     from inductor_probe.bench_file.clocked import clocked_file
@@ -202,22 +208,29 @@ def _profile(
     sources = {kernel.name: kernel.source for kernel in kernels if kernel.backend == "cpp"}
     spoils = tuple(hazards(sources, cpu_state(), settings.threads))
     clocked = clocked_file(file.path, source, generated)
-    profile, flops = profile_bench_file(clocked, settings, progress)
+    sizes = dict(settings.sizes)
+
+    def dtypes(flops: Sequence[FlopCount] | None) -> list[str]:
+        works = kernel_work(graph.generated, kernel_rows(graph.generated), flops, sizes)
+        return [work.dtype for work in works if work.dtype]
+
+    profile, flops = profile_bench_file(clocked, settings, progress, dtypes)
     profile = replace(profile, remarks=(*spoils, *profile.remarks))
-    return joined(graph, profile, flops, dict(settings.sizes))
+    return joined(graph, profile, flops, sizes)
 
 
 def joined(
     graph: GraphOnDisk, profile: Profile, flops: Sequence[FlopCount] | None, sizes: dict[str, int]
 ) -> Profile:
-    """Say of kernels and loop nests which nodes and lines of the user's they are, and what they do."""
-    from inductor_probe.analysis.annotation.annotate import NestOrigin, nest_origins
+    """Say of kernels and loop nests which nodes and lines of the user's they are, and what they do.
+
+    Bytes and flops with which one would be faster than what was measured of the machine are refused, with a
+    remark: too many were counted.
+    """
+    from inductor_probe.analysis.annotation.annotate import nest_origins
     from inductor_probe.analysis.kernels import kernel_rows
     from inductor_probe.analysis.operators import is_call_of
-    from inductor_probe.analysis.slow_work import points, slow_operations
     from inductor_probe.analysis.work import counts_in_loops, flops_by_node, kernel_work, node_traffic
-    from inductor_probe.machine.cpu import clock_hertz
-    from inductor_probe.machine.roofline import copy_share
 
     generated = graph.generated
     rows = kernel_rows(generated)
@@ -250,23 +263,6 @@ def joined(
             return nest
         origin = origins[nest.kernel][nest.number - 1]  # what it computes for in one launch
         moved = node_traffic(generated, origin.nodes)
-
-        def with_slow_work(made: NestTime) -> NestTime:
-            """Say what it may spend its time on, where a copy of its bytes is much faster."""
-            long = made.share >= LONG_SHARE and made.seconds > max(made.uncertainty, made.launches * LAUNCH_S)
-            count = points(generated, origin.nodes, origin.nest)
-            if not (long and profile.roofline and count and made.moved is not None) or made.flops:
-                return made
-            copied = copy_share(made.moved, made.seconds, made.launches, profile.roofline)
-            if copied is None or copied >= HALF:
-                return made
-            hertz, total = clock_hertz(), count * made.launches
-            cycles = made.seconds * made.threads * hertz / total if hertz else None
-            operations = slow_operations(generated, origin.nodes)
-            nest = origin.nest
-            slow = SlowWork(copied, total, cycles, operations, not nest.has_vectors, nest.features, nest.tile)
-            return replace(made, slow=slow)
-
         flops = sum(in_loops[name] for name in origin.fx if name in in_loops)
         made = replace(
             nest,
@@ -275,6 +271,55 @@ def joined(
             moved=None if moved is None else moved * nest.launches,
             flops=flops * nest.launches or None,
         )
-        return with_slow_work(made)
+        slow = _slow_work(generated, origin, made, profile.roofline)
+        return replace(made, slow=slow)
 
-    return replace(profile, parts=tuple(map(part, profile.parts)), nests=tuple(map(nest, profile.nests)))
+    remarks: list[Remark] = []
+
+    def believed(part: _Part, name: str, launches: int) -> _Part:
+        if profile.roofline is None or (work := works.get(name)) is None:
+            return part
+        part, reasons = _believed(part, work, launches, profile.roofline)
+        remarks.extend(reason for reason in reasons if reason not in remarks)
+        return part
+
+    parts = [believed(part(one), one.name, one.count) for one in profile.parts]
+    nests = [believed(nest(one), one.kernel, one.launches) for one in profile.nests]
+    return replace(profile, parts=tuple(parts), nests=tuple(nests), remarks=(*profile.remarks, *remarks))
+
+
+def _slow_work(
+    graph: CompiledGraph, origin: NestOrigin, nest: NestTime, roofline: Roofline | None
+) -> SlowWork | None:
+    """Say what a nest may spend its time on, where a copy of its bytes is much faster."""
+    from inductor_probe.analysis.slow_work import points, slow_operations
+    from inductor_probe.machine.cpu import clock_hertz
+    from inductor_probe.machine.roofline import copy_share
+
+    long = nest.share >= LONG_SHARE and nest.seconds > max(nest.uncertainty, nest.launches * LAUNCH_S)
+    if not long or roofline is None or nest.moved is None or nest.flops:
+        return None
+    count = points(graph, origin.nodes, origin.nest)
+    copied = copy_share(nest.moved, nest.seconds, nest.launches, roofline)
+    if not count or copied is None or copied >= HALF:
+        return None
+    hertz, total = clock_hertz(), count * nest.launches
+    cycles = nest.seconds * nest.threads * hertz / total if hertz else None
+    operations, text = slow_operations(graph, origin.nodes), origin.nest
+    return SlowWork(copied, total, cycles, operations, not text.has_vectors, text.features, text.tile)
+
+
+def _believed(
+    part: _Part, work: KernelWork, launches: int, roofline: Roofline
+) -> tuple[_Part, tuple[Remark, ...]]:
+    """Return a part without the bytes or flops that nothing moves or computes in its time, and why."""
+    from inductor_probe.machine.roofline import roofline_row
+
+    if part.seconds <= part.uncertainty:
+        return part, ()
+    work = replace(work, moved=part.moved, flops=part.flops)
+    row = roofline_row(work, part.seconds, launches, roofline, cold=False)
+    moved = None if row.rate is None else part.moved
+    flops = None if row.flop_rate is None else part.flops
+    refused = (moved, flops) != (part.moved, part.flops)
+    return replace(part, moved=moved, flops=flops), row.remarks if refused else ()

@@ -17,6 +17,8 @@ import inductor_probe.harness
 from inductor_probe.bench.alone import hint_for
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError, signal_name
 from inductor_probe.machine.python_child import python_command
+from inductor_probe.machine.roofline import ROOFLINE_CHILD, roofline_arguments, roofline_of
+from inductor_probe.model.timing import Roofline
 
 SERVER = Path(inductor_probe.harness.__file__).with_name("server.py")
 ENVIRONMENT = {
@@ -160,6 +162,22 @@ class Server:
             self.start()
         else:
             self._take_file()
+
+    def roofline(self, device: str, threads: int, dtypes: Sequence[str], seconds: float) -> Roofline:
+        """Measure what this machine can copy, and multiply in some dtypes, for about so many seconds.
+
+        Raises:
+            JobFailedError, RunFailedError: it could not be measured.
+        """
+        texts = list[str]()
+
+        def hear(event: Event) -> None:
+            if event["event"] == "output":
+                texts.append(event["text"])
+
+        arguments = roofline_arguments(device, threads=threads, dtypes=dtypes, seconds=seconds)
+        self.job({"job": "program", "file": str(ROOFLINE_CHILD), "arguments": arguments}, hear)
+        return roofline_of("".join(texts))
 
     def job(self, request: Event, hear: Callable[[Event], None]) -> None:
         """Have a job done; `hear` each event of it.

@@ -15,7 +15,7 @@ import numpy as np
 
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.overheads import CALL, Rounds, overheads_of, within
-from inductor_probe.bench.roofline import roofline_by
+from inductor_probe.errors import RunFailedError
 from inductor_probe.harness.budget import ROOFLINE
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.bench import BenchSettings
@@ -31,7 +31,7 @@ from inductor_probe.model.profile import (
     ProfilePart,
     TimelineSpan,
 )
-from inductor_probe.model.remark import Remark
+from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.span import Span
 from inductor_probe.model.timing import FlopCount
 from inductor_probe.store.samples import overhead_samples
@@ -67,13 +67,17 @@ class ClockedFile:
 
 
 def profile_bench_file(
-    file: ClockedFile, settings: BenchSettings, progress: Progress | None = None
+    file: ClockedFile,
+    settings: BenchSettings,
+    progress: Progress | None = None,
+    dtypes: Callable[[tuple[FlopCount, ...] | None], Sequence[str]] = lambda flops: (),
 ) -> tuple[Profile, tuple[FlopCount, ...] | None]:
     """Profile a graph by its bench file: this executes the code in it, in a child process.
 
     Args:
         settings: `budget`, `threads`, `inputs`, `sizes`, `cxxflags` and `imports` count.
         progress: called with what is done next.
+        dtypes: of the products that the graph computes, by the operations it counts.
 
     Returns:
         the profile, and the operations that each operator of the graph counts, None if nothing was counted.
@@ -94,7 +98,7 @@ def profile_bench_file(
 
     imports = [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
     options = {
-        "budget": settings.budget * (1 - ROOFLINE if file.copies else 1),
+        "budget": settings.budget * (1 - ROOFLINE),
         "threads": settings.threads,
         "inputs": settings.inputs,
         "sizes": list(settings.sizes),
@@ -117,14 +121,19 @@ def profile_bench_file(
                     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
                     server.job({"job": "compile", "children": min(kernels, cores)}, hear)
                 server.job(request, hear)
-                roofline = None
-                if any(call["launches"] for call in results[0]["clocked"]):
-                    progress("measuring what this machine can copy")
-                    roofline = roofline_by(server, settings, "cpu")
             except JobFailedError as error:
                 raise error.error(file.path) from error
-    conclusion = _Conclusion(file, settings.threads, results[0])
-    return replace(conclusion.profile(), roofline=roofline), conclusion.samples.flops
+            conclusion = _Conclusion(file, settings.threads, results[0])
+            profile, flops = conclusion.profile(), conclusion.samples.flops
+            progress("measuring what this machine can copy and multiply")
+            try:
+                seconds = settings.budget * ROOFLINE
+                roofline = server.roofline(profile.device, settings.threads, dtypes(flops), seconds)
+            except (JobFailedError, RunFailedError) as error:  # times are good without it
+                numbers = {"error": error.message}
+                remark = measured("roofline-not-measured", "analysis", Subject("machine", ""), numbers)
+                return replace(profile, remarks=(*profile.remarks, remark)), flops
+    return replace(profile, roofline=roofline), flops
 
 
 class _Conclusion:

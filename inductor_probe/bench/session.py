@@ -14,7 +14,6 @@ from typing import Any
 from inductor_probe.bench.alone import alone_options, run_once
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.result import result_of
-from inductor_probe.bench.roofline import roofline_by
 from inductor_probe.bench.state import COPY, State, plain
 from inductor_probe.bench.verdict import wants_more
 from inductor_probe.errors import NotFoundError, RunFailedError
@@ -24,6 +23,7 @@ from inductor_probe.harness.budget import (
     MORE_PROCESSES,
     OVERHEADS,
     PROCESSES,
+    ROOFLINE,
     share_of,
 )
 from inductor_probe.machine.gpu import gpu_remarks, gpu_state
@@ -302,7 +302,8 @@ def _roofline(
 ) -> Roofline | None:
     """Measure what the machine reaches; None, and a warning, where that fails: times are good without it."""
     try:
-        return roofline_by(server, settings, device, [work.dtype for work in kernels if work.dtype])
+        dtypes = [work.dtype for work in kernels if work.dtype]
+        return server.roofline(device, settings.threads, dtypes, settings.budget * ROOFLINE)
     except (JobFailedError, RunFailedError) as error:
         state.warn("roofline-not-measured", {"error": error.message}, "analysis")
         return None

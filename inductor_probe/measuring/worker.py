@@ -11,11 +11,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inductor_probe.bench.client import Event, JobFailedError, Server
+from inductor_probe.bench.client import JobFailedError, Server
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.executors.local import UserFile
 from inductor_probe.machine.facts import machine
-from inductor_probe.machine.roofline import ROOFLINE_CHILD, roofline_arguments, roofline_of
 from inductor_probe.measuring.interleaved import measure_pair
 from inductor_probe.measuring.plan import Plan, PlannedRow, planned_rows
 from inductor_probe.measuring.rows import Progress, answer_of, compile_ahead, measure_row, measuring
@@ -150,22 +149,9 @@ class RowWorker:
         if key in self._rooflines and dtypes <= before:
             return
         tell("measuring what this machine can copy and multiply")
-        arguments = roofline_arguments(
-            device,
-            threads=key[1],
-            dtypes=sorted(before | dtypes),
-            seconds=min(LONGEST_ROOFLINE_S, ROOFLINE_SHARE * self._plan.settings.budget),
-        )
-        texts = list[str]()
-
-        def take(event: Event) -> None:
-            if event["event"] == "output":
-                texts.append(event["text"])
-
+        seconds = min(LONGEST_ROOFLINE_S, ROOFLINE_SHARE * self._plan.settings.budget)
         try:
-            job = {"job": "program", "file": str(ROOFLINE_CHILD), "arguments": arguments}
-            self._servers[0].job(job, take)
-            roofline = roofline_of("".join(texts))
+            roofline = self._servers[0].roofline(device, key[1], sorted(before | dtypes), seconds)
         except (JobFailedError, RunFailedError):  # times are good without it: the row has no share
             tell("the roofline could not be measured")
         self._rooflines[key] = (before | dtypes, roofline)

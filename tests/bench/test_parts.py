@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inductor_probe.analysis.kernels import kernel_rows
-from inductor_probe.api.profile import joined
+from inductor_probe.api.profile import Profiles, joined
 from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts, within
 from inductor_probe.bench.times import once_timed
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.profile import NestTime, Profile, ProfilePart
-from inductor_probe.model.timing import OverheadSamples, Samples, TimedPart
+from inductor_probe.model.timing import OverheadSamples, PeakRate, Roofline, Samples, TimedPart
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.samples import read_samples
 from tests.analysis.test_work import Read
@@ -135,3 +135,37 @@ def test_a_loop_nest_moves_its_bytes_at_each_launch(read: Read) -> None:
     found = joined(cast("GraphOnDisk", SimpleNamespace(generated=graph)), profile, None, {})
     assert [part.moved for part in found.parts] == [3072, 30720]
     assert [nest.moved for nest in found.nests] == [3072]
+
+
+def test_a_loop_nest_too_short_to_be_measured_has_no_rate(read: Read) -> None:
+    """A nest of 0.000 us that may be 0.1 us moved "753 TB/s"."""
+    graph: CompiledGraph = read("torch-2.13.0-cpu-programs/bucketed_collectives")
+    texts = []
+    for seconds in (2e-12, 2e-6):
+        nest = NestTime(
+            "cpp_fused_relu_2", 1, "vectorised", 1, 2, (), seconds, 1e-7, 0.0, launches=3, moved=1536
+        )
+        part = ProfilePart("kernel", nest.kernel, "host", seconds, 1e-7, 0.0, 3, 1536)
+        profile = Profile(
+            graph.name, "2.13.0", "cpu", 1, "tsc", 2e-5, 2e-5, 0.0, 9, (part,), (nest,), (), (), (), ()
+        )
+        texts.append(str(Profiles((profile,), details=True)))
+    assert "B/s" not in texts[0]
+    assert texts[1].count("MB/s") == 2
+
+
+def test_a_rate_that_the_machine_does_not_reach_is_refused(read: Read) -> None:
+    """In `profile` as in `bench-kernel`: bytes that no copy moves in that time were counted wrongly."""
+    graph: CompiledGraph = read("torch-2.13.0-cpu-programs/bucketed_collectives")
+    nest = NestTime("cpp_fused_relu_2", 1, "vectorised", 1, 2, (), 1e-6, 1e-9, 0.5, launches=3)
+    part = ProfilePart("kernel", nest.kernel, "host", 1e-6, 1e-9, 0.5, 3)
+    profile = Profile(
+        graph.name, "2.13.0", "cpu", 1, "tsc", 2e-6, 2e-6, 0.0, 9, (part,), (nest,), (), (), (), ()
+    )
+    disk = cast("GraphOnDisk", SimpleNamespace(generated=graph))
+    for copies, moved, remarks in ((1e8, None, ["above-copy-rate"]), (1e11, 3072, [])):
+        peaks = tuple(PeakRate("copy", place, 4096, copies, 9) for place in ("cache", "memory"))
+        roofline = Roofline("2.13.0", "cpu", 1, 1024, 4096, peaks)
+        found = joined(disk, replace(profile, roofline=roofline), None, {})
+        assert [one.moved for one in (*found.parts, *found.nests)] == [moved, moved]
+        assert [remark.code for remark in found.remarks] == remarks

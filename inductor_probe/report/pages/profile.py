@@ -118,7 +118,7 @@ def _part_rows(part: ProfilePart, profile: Profile, details: bool, *, titled: bo
         (_time(part.seconds, part.uncertainty), style),
         (_share(part.share), style),
         bytes_text(part.moved) if part.moved is not None else "",
-        _rate(part.moved, part.flops, part.seconds),
+        _rate(part),
         first_of(part.nodes) if part.nodes else "",
         _from(part.sources),
     ]
@@ -143,7 +143,7 @@ def _nest_rows(nests: Sequence[NestTime], details: bool) -> Iterator[list[Cell]]
             _time(nest.seconds, nest.uncertainty),
             _share(nest.share),
             bytes_text(nest.moved) if nest.moved is not None else "",
-            _rate(nest.moved, nest.flops, nest.seconds),
+            _rate(nest),
             first_of(nest.nodes) if nest.nodes else "",
             _from(nest.sources),
         ]
@@ -323,12 +323,13 @@ def _share(share: float) -> str:
     return f"{round(share * 100, 1) + 0.0:.1f} %"  # no -0.0
 
 
-def _rate(moved: int | None, flops: int | None, seconds: float) -> str:
-    if seconds <= 0:
+def _rate(part: ProfilePart | NestTime) -> str:
+    """Return no rate of what takes no longer than it may be off: it could be any."""
+    if part.seconds <= max(part.uncertainty, 0.0):
         return ""
-    if flops is not None:
-        return rate_text(flops / seconds, "FLOP/s")
-    return rate_text(moved / seconds, "B/s") if moved is not None else ""
+    if part.flops is not None:
+        return rate_text(part.flops / part.seconds, "FLOP/s")
+    return rate_text(part.moved / part.seconds, "B/s") if part.moved is not None else ""
 
 
 def _from(sources: Sequence[SourceLine]) -> str:
