@@ -31,7 +31,7 @@ def f(x):
     for _ in range(4):
         y = torch.log1p(y.exp().tanh().abs())
     return y, torch.softmax(x, -1), x.flip(-1) * 2
-torch.compile(f)(torch.randn(512, 1024))  # with buffers of 8 MB the allocator has new pages in some processes
+torch.compile(f)(torch.randn(512, 1024))
 """,
     "conv net": """
 from torch.nn import AdaptiveAvgPool2d, BatchNorm2d, Conv2d, Flatten, Linear, MaxPool2d, Mish, Sequential
