@@ -105,6 +105,11 @@ def involuntary_switches() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
+def page_faults() -> int:
+    """Return how many pages of memory the system gave to this process so far, each cleared first."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
 def fastest(laps: list[Lap]) -> Lap:
     """Return the fastest of laps that kept their cores, or of all where none did."""
     return min([lap for lap in laps if not lap.lost] or laps)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -32,7 +33,7 @@ from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.constants import bind_constants
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.jobs import JobError, Request, Tell, import_modules, options_of, text_of
-from inductor_probe.harness.laps import clock_of, involuntary_switches
+from inductor_probe.harness.laps import clock_of, involuntary_switches, page_faults
 from inductor_probe.harness.line_clock import MARK, Line, with_marks
 from inductor_probe.harness.load import LoadError
 from inductor_probe.harness.measure import bind_inputs, environment
@@ -48,6 +49,7 @@ HEAD, ROW = 8, 4  # words
 NESTS = 0xFFFF
 EMPTY = (0xFFFE, 0xFFFF)
 MOST_CALLS = 32  # one after the other, before their marks are read
+MANY_PAGES = 64  # a call: clearing them takes some tens of microseconds
 LATEST_NS = 60e9  # no GPU is so far behind
 
 
@@ -167,6 +169,7 @@ class TracedCall(Part):
         super().__init__("traced", side.name, side)
         self._pristine, self._marks, self._events, self._clock = pristine, marks, events, clock
         self.rounds: list[Traced] = []
+        self.new_pages: list[int] = []
         self.full = False
         most = MOST_DRIFTING // 2 if side.drifting else MOST_CALLS
         self._calls = min(2 * side.laps * side.calls, most)
@@ -190,10 +193,11 @@ class TracedCall(Part):
         if self._events:
             self._events.clear()
         for _ in range(self._calls):
-            switched, begin = switches(), now()
+            given, switched, begin = page_faults(), switches(), now()
             plain()
             taken = now() - begin
             pristine.append((switches() - switched, taken))
+            self.new_pages.append(page_faults() - given)
             switched, begin = switches(), now()
             run()
             end = now()
@@ -373,6 +377,8 @@ def measure(  # noqa: PLR0917 - what one call of it takes
         remarks.append(remark("too-many-nests", most=ROWS))
     if lost := clocked.disturbed + plain.disturbed:
         remarks.append(remark("parts-lost-cores", lost=lost, rounds=len(clocked.rounds) + len(plain.rounds)))
+    if (pages := sorted(plain.new_pages)[len(plain.new_pages) // 2]) >= MANY_PAGES and not on_cuda:
+        remarks.append(remark("new-pages", pages=pages, size=pages * resource.getpagesize()))
     overheads["remarks"] = []
     middle = sorted(rounds, key=lambda call: call.end - call.begin)[len(rounds) // 2 :]
     recorded = clocked.recorded() if on_cuda else None  # last: launches are slower once the profiler ran

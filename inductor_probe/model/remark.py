@@ -18,7 +18,7 @@ LayoutCode: TypeAlias = Literal["noncontiguous-access", "short-contiguous-runs",
 
 HarnessCode: TypeAlias = Literal[
     "core-shared", "core-lost", "cpu-time", "clock-changed", "data-not-cold", "foreign-pointers",
-    "parts-lost-cores",
+    "parts-lost-cores", "new-pages",
     "launches-alike", "other-launch-count", "kernels-not-timed", "launches-not-repeatable",
     "too-many-launches",
     "arguments-too-large", "launches-included", "guards-not-timed", "guards-recompiled",
