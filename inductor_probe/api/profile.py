@@ -229,7 +229,7 @@ def joined(
     """
     from inductor_probe.analysis.annotation.annotate import nest_origins
     from inductor_probe.analysis.kernels import kernel_rows
-    from inductor_probe.analysis.operators import is_call_of
+    from inductor_probe.analysis.operators import collective, is_call_of
     from inductor_probe.analysis.work import counts_in_loops, flops_by_node, kernel_work, node_traffic
 
     generated = graph.generated
@@ -254,6 +254,8 @@ def joined(
         moved, flops = (work.moved, work.flops) if work else (None, None)
         if part.side == "host" and profile.device != "cpu":
             moved = flops = None  # the host only launches it: bytes and flops are the GPU's row's
+        if collective(row.name) or not moved:
+            moved = None  # what runs of collectives is a stand-in; a view and a wait move nothing
         if moved is not None and part.count > len(row.launches):  # a loop of the wrapper runs one many times
             moved = moved * part.count // len(row.launches)
         return replace(part, moved=moved, flops=flops, nodes=row.nodes, sources=row.sources)

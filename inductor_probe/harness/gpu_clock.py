@@ -57,8 +57,9 @@ class ProfiledStream(GpuStream):
             try:
                 with torch.cuda.graph(graph):
                     enqueue()
-            except UserWarning as warning:
-                raise RuntimeError(str(warning)) from warning
+            except UserWarning as warning:  # torch/cuda/graphs.py, CUDAGraph.capture_end, by way of C++
+                empty = "it enqueues nothing on the current stream" if "is empty" in str(warning) else None
+                raise RuntimeError(empty or str(warning)) from warning
         replay: Call = graph.replay
         replay()
         self.wait()

@@ -169,3 +169,14 @@ def test_a_rate_that_the_machine_does_not_reach_is_refused(read: Read) -> None:
         found = joined(disk, replace(profile, roofline=roofline), None, {})
         assert [one.moved for one in (*found.parts, *found.nests)] == [moved, moved]
         assert [remark.code for remark in found.remarks] == remarks
+
+
+def test_a_collective_that_is_a_stand_in_has_no_rate(read: Read) -> None:
+    """`all_reduce` of one rank moved "164 GB/s", and waiting for it "0 B/s"."""
+    graph: CompiledGraph = read("torch-2.13.0-cpu-programs/bucketed_collectives")
+    names = [row.name for row in kernel_rows(graph) if "c10d" in row.name]
+    assert len(names) > 1
+    parts = tuple(ProfilePart("library", name, "host", 1e-6, 1e-9, 0.5, 1) for name in names)
+    profile = Profile(graph.name, "2.13.0", "cpu", 1, "tsc", 2e-6, 2e-6, 0.0, 9, parts, (), (), (), (), ())
+    disk = cast("GraphOnDisk", SimpleNamespace(generated=graph))
+    assert [part.moved for part in joined(disk, profile, None, {}).parts] == [None] * len(names)
