@@ -26,7 +26,7 @@ _PART = re.compile(
     """,
     re.VERBOSE,
 )
-_COUNTED = re.compile(r" (?:\+|x)\d+$")
+_COUNTED = re.compile(r" (?:(?:\+|x)\d+|and \d+ more)$")
 _KERNEL = re.compile(r"(?<![\w/.…])(?:cpp|triton)_(?:[a-z]+_)?fused_\w*(?![\w…]|[/.]\w)")
 _GOES_ON = f"{NO_BREAK}\\"
 _BETWEEN = "_./,: ()[]"
