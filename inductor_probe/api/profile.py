@@ -278,8 +278,11 @@ def joined(
 
     remarks: list[Remark] = []
 
+    # Copies on several threads, some of which have no core, say nothing of what the machine reaches.
+    lost = profile.threads > 1 and any(remark.code == "parts-lost-cores" for remark in profile.remarks)
+
     def believed(part: _Part, name: str, launches: int) -> _Part:
-        if profile.roofline is None or (work := works.get(name)) is None:
+        if profile.roofline is None or lost or (work := works.get(name)) is None:
             return part
         part, reasons = _believed(part, work, launches, profile.roofline)
         remarks.extend(reason for reason in reasons if reason not in remarks)

@@ -39,6 +39,8 @@ from inductor_probe.store.samples import overhead_samples
 Progress: TypeAlias = Callable[[str], None]
 _JOB = "inductor_probe.harness.profile:profile"
 _EMPTY_NOTES = 2
+_SHORTEST_ROOFLINE_S = 0.1
+"""Of copies in three places: fewer may all be slower than what is compared with them."""
 _KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
 _REST: tuple[Literal["allocation", "check", "free", "other"], ...] = ("allocation", "check", "free", "other")
 _DEVICE_PARTS: Mapping[str, PartKind] = {"kernel": "kernel", "library": "library", "call": "call"}
@@ -127,7 +129,7 @@ def profile_bench_file(
             profile, flops = conclusion.profile(), conclusion.samples.flops
             progress("measuring what this machine can copy and multiply")
             try:
-                seconds = settings.budget * ROOFLINE
+                seconds = max(settings.budget * ROOFLINE, _SHORTEST_ROOFLINE_S)
                 roofline = server.roofline(profile.device, settings.threads, dtypes(flops), seconds)
             except (JobFailedError, RunFailedError) as error:  # times are good without it
                 numbers = {"error": error.message}

@@ -17,6 +17,7 @@ from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts, w
 from inductor_probe.bench.times import once_timed
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.profile import NestTime, Profile, ProfilePart
+from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import OverheadSamples, PeakRate, Roofline, Samples, TimedPart
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.samples import read_samples
@@ -162,13 +163,17 @@ def test_a_rate_that_the_machine_does_not_reach_is_refused(read: Read) -> None:
     profile = Profile(
         graph.name, "2.13.0", "cpu", 1, "tsc", 2e-6, 2e-6, 0.0, 9, (part,), (nest,), (), (), (), ()
     )
-    disk = cast("GraphOnDisk", SimpleNamespace(generated=graph))
+    disk, slow = cast("GraphOnDisk", SimpleNamespace(generated=graph)), None
     for copies, moved, remarks in ((1e8, None, ["above-copy-rate"]), (1e11, 3072, [])):
         peaks = tuple(PeakRate("copy", place, 4096, copies, 9) for place in ("cache", "memory"))
         roofline = Roofline("2.13.0", "cpu", 1, 1024, 4096, peaks)
+        slow = roofline if moved is None else slow
         found = joined(disk, replace(profile, roofline=roofline), None, {})
         assert [one.moved for one in (*found.parts, *found.nests)] == [moved, moved]
         assert [remark.code for remark in found.remarks] == remarks
+    lost = measured("parts-lost-cores", "analysis", Subject("graph", ""))
+    busy = replace(profile, threads=2, roofline=slow, remarks=(lost,))
+    assert [one.moved for one in joined(disk, busy, None, {}).nests] == [3072], "no copy had its cores"
 
 
 def test_a_collective_that_is_a_stand_in_has_no_rate(read: Read) -> None:
