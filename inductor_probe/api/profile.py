@@ -19,7 +19,7 @@ from inductor_probe.model.profile import (
     SlowWork,
 )
 from inductor_probe.report.document import Document, Picture
-from inductor_probe.report.pages.own_call import own_lines
+from inductor_probe.report.pages.call_parts import own_call_lines
 from inductor_probe.report.pages.profile import comparison_page, profile_page
 from inductor_probe.report.plots.flame import flame_svg
 from inductor_probe.report.shown import Shown
@@ -84,7 +84,7 @@ class Profiles(Shown):
     @property
     def document(self) -> Document:
         """The parts of a call of each graph, in a table."""
-        yield from own_lines(self.own, self.no_own)
+        yield from own_call_lines(self.own, self.no_own)
         for profile in self.profiles:
             yield from profile_page(profile, details=self.details, titled=len(self.profiles) > 1)
             yield Picture(partial(flame_svg, profile))
@@ -233,6 +233,9 @@ def joined(
     from inductor_probe.analysis.work import counts_in_loops, flops_by_node, kernel_work, node_traffic
 
     generated = graph.generated
+    # Copies on several threads, some of which have no core, say nothing of what the machine reaches.
+    lost = profile.threads > 1 and any(remark.code == "parts-lost-cores" for remark in profile.remarks)
+    roofline = None if lost else profile.roofline
     rows = kernel_rows(generated)
     works = {work.name: work for work in kernel_work(generated, rows, flops, sizes)}
     by_name = {row.name: row for row in rows}
@@ -273,18 +276,15 @@ def joined(
             moved=None if moved is None else moved * nest.launches,
             flops=flops * nest.launches or None,
         )
-        slow = _slow_work(generated, origin, made, profile.roofline)
+        slow = _slow_work(generated, origin, made, roofline)
         return replace(made, slow=slow)
 
     remarks: list[Remark] = []
 
-    # Copies on several threads, some of which have no core, say nothing of what the machine reaches.
-    lost = profile.threads > 1 and any(remark.code == "parts-lost-cores" for remark in profile.remarks)
-
     def believed(part: _Part, name: str, launches: int) -> _Part:
-        if profile.roofline is None or lost or (work := works.get(name)) is None:
+        if roofline is None or (work := works.get(name)) is None:
             return part
-        part, reasons = _believed(part, work, launches, profile.roofline)
+        part, reasons = _believed(part, work, launches, roofline)
         remarks.extend(reason for reason in reasons if reason not in remarks)
         return part
 

@@ -6,8 +6,8 @@ wholly inside, else UNDECIDED. The interval is that of `intervals.estimate`, wid
 1. **The A/A offset.** In some quads the baseline is timed against itself (guards). Where their interval does
    not hold a ratio of 1, something favours one side, by as much as they are off; the same may be in the
    comparison.
-2. **What other programs hide.** A lap counts if it kept its cores (`harness/laps.py`), a quad if each of its
-   blocks has such a lap: the others are left out where half of the quads, or `_ENOUGH` of them, are calm.
+2. **What other programs hide.** A lap counts if it was not preempted (`harness/laps.py`), a quad if each of
+   its blocks has such a lap: the others are left out where half of the quads, or `_ENOUGH` of them, are calm.
    Where that moves the ratio, or where the machine is busy and the fastest tenth of the blocks has another
    one, the interval is widened by as much.
 
@@ -24,7 +24,7 @@ Where too few quads are calm, as laps are longer than a slice of the scheduler, 
 
     10 ms and 30 us, beside four busy loops on a core, whose slices are 4 ms
     by the clock, mean of ten means of ten   54 ms and 33 us: 0.0006
-    in CPU time, and laps that kept the core 10 ms and 30 us: 0.0030, and an interval of 0.0027 to 0.0033
+    in CPU time, and laps without preemption 10 ms and 30 us: 0.0030, and an interval of 0.0027 to 0.0033
 
 What hits one kind of kernel more than another (a neighbour that takes memory bandwidth; a variant with more
 threads than free cores) hits some of its blocks and spares others: the fastest tenth of the blocks then has

@@ -35,7 +35,7 @@ OutputFormat = Literal["terminal", "markdown", "json"]
 """How a verb prints its result."""
 
 _LONG_S = 10.0
-"""What takes longer is said how long, before it begins."""
+"""Measuring that takes longer begins with an estimate."""
 _PIPE_WIDTH = 10_000
 """Columns of a pipe: nothing is cut or wrapped there, so that `grep` sees whole lines."""
 

@@ -1,4 +1,4 @@
-"""Laps that kept their cores.
+"""Laps in which no thread was preempted.
 
 Where more programs want to run than there are cores, each has one for a slice of a few milliseconds (4 on
 Linux at 250 Hz), and waits while the others have theirs. So a lap that fits into a slice takes what it takes
@@ -37,7 +37,7 @@ BEYOND = 3  # laps in a row that no slice held: the next ones are not tried agai
 class Lap(NamedTuple):
     """Seconds a call, and how often a core was lost meanwhile.
 
-    `on_cpu`: the seconds are CPU time. `taken`: how often the lap was, until it kept its cores.
+    `on_cpu`: the seconds are CPU time. `taken`: how often the lap was, until it was not preempted.
     """
 
     seconds: float
@@ -47,7 +47,7 @@ class Lap(NamedTuple):
 
 
 def kept_lap(side: Side, number: int, tries: int = TRIES) -> Lap:
-    """Time a lap of a side until it kept its cores, a few times at most; the clock of a GPU needs no core."""
+    """Time a lap of a side until it was not preempted, a few times at most; a GPU's clock needs no core."""
     if side.clock is not cpu_clock:
         return Lap(side.lap(number))
     best, fresh = Lap(0.0), False
@@ -111,12 +111,12 @@ def page_faults() -> int:
 
 
 def fastest(laps: list[Lap]) -> Lap:
-    """Return the fastest of laps that kept their cores, or of all where none did."""
+    """Return the fastest of the laps that were not preempted, or of all where each was."""
     return min([lap for lap in laps if not lap.lost] or laps)
 
 
 def disturbance(blocks: list[Lap]) -> Remark | None:
-    """Return what disturbed any of some blocks; None if all kept their cores."""
+    """Return what disturbed any of some blocks; None if none was preempted."""
     lost = sum(block.lost for block in blocks)
     if not lost:
         return None

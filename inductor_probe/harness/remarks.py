@@ -84,7 +84,7 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "parts-lost-cores": "in {lost} of {rounds} rounds each call lost a core to other programs, which "
         "long parts are charged for",
         "new-pages": "each call is given {pages} new pages ({size} bytes), which the system clears first: "
-        "what this process frees goes back to the system, which another process may keep",
+        "most likely what it frees goes back to the system, which differs between processes",
         "flops-not-counted": "flops are not counted: {error}",
         "too-many-nests": "the times of loop nests are not known: a call runs more than {most} of them",
         "overheads-left-out": "where the time of a call goes is not measured: that takes 60 calls "

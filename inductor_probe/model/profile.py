@@ -189,7 +189,7 @@ class Profile:
         rounds: that the times rest on.
         parts, nests, lines: in the order of the call, kernels by their first launch.
         clocks: of each C++ kernel.
-        roofline: what the machine copies; None where no loop nest was timed.
+        roofline: what the machine copies and multiplies; None where that could not be measured.
         timeline: of one call, neither slow nor fast; on CUDA of one that torch.profiler recorded.
     """
 

@@ -1,16 +1,19 @@
-"""What a call of the user's compiled callable consists of."""
+"""The user's own calls: what each takes against eager, and what it consists of."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.call_parts import CallPart, CallParts, Side
+from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.report.document import Block, Cell, Column, Line, Name, Table
 from inductor_probe.report.pages.overheads import number_columns, overhead_time
 from inductor_probe.report.units import counted, duration
+from inductor_probe.report.words.own_call import how_timed, own_remark, own_sentence, why_no_own_call
 from inductor_probe.report.words.remarks import sentence
 
+_MARGIN = 0.01
 _SCALED = 0.98
 _SIGNATURE = re.compile(r"^void (?=[\w(])|(?<=[\w>])\(.*", re.DOTALL)
 """What a C++ name has around itself, as the profiler of a GPU writes it: `void f<8>(float*)`."""
@@ -29,6 +32,21 @@ _NAMES = {
     "backward": "autograd, around graphs of the backward",
     "remainder": "remainder",
 }
+
+
+def own_call_lines(
+    calls: Sequence[OwnCall], why: NoOwnCall | None, margin: float = _MARGIN
+) -> Iterator[Block]:
+    """Yield a sentence for each call and what it consists of, and why others were not timed."""
+    for call in calls:
+        yield Line((f"{own_sentence(call, margin)}.", "bold"))
+        yield Line((f"{how_timed(call)}.", "dim"))
+        for remark in call.remarks:
+            yield Line([("warning: ", "yellow"), own_remark(remark)])
+        if call.parts is not None:
+            yield from call_parts_table(call.parts)
+    if why is not None:
+        yield Line((f"{why_no_own_call(why)}.", "dim"))
 
 
 def call_parts_table(parts: CallParts) -> Iterator[Block]:
