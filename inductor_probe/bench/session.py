@@ -26,7 +26,7 @@ from inductor_probe.harness.budget import (
     ROOFLINE,
     share_of,
 )
-from inductor_probe.machine.gpu import gpu_remarks, gpu_state
+from inductor_probe.machine.gpu import gpu_remarks, gpu_state, names_gpu
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.bench import BenchResult, BenchSettings
@@ -87,7 +87,7 @@ def run_bench_file(
     alone = other_harness or not settings.has_overheads  # there is no roofline either
     comparisons = settings.budget * (1 if alone else COMPARISONS)
     state = State(warnings=list(map(plain, hazards)), total=comparisons)
-    gpu = gpu_state() if "'cuda" in source else None
+    gpu = gpu_state() if names_gpu(source) else None
     most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
     with nullcontext(shared) if shared else server_of(path, settings) as server:
         if other_harness:

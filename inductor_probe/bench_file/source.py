@@ -19,6 +19,7 @@ from inductor_probe.bench_file.reference import ReferenceSource, reference_sourc
 from inductor_probe.bench_file.sections import Sections, Statement, cut, defined, kernel_name
 from inductor_probe.harness import CASTS, COLLECTIVES, CORE, HEAD, ONE_RANK, ONLY_ON_GPU, ORDERS, STAND_INS
 from inductor_probe.harness.options import LAST_LINE
+from inductor_probe.machine.gpu import names_gpu
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import ConstantFact, InputFact
 from inductor_probe.reader.fx import torch_version
@@ -93,7 +94,7 @@ def bench_source(
         title = repr(graph)[1:-1].replace('"', '\\"')
     inputs, sizes = make_inputs_source(sections.tail, runnable, facts, bounds)
     one_rank = [_titled(_ONE_RANK_TITLE, pasted(ONE_RANK, {}))] if COLLECTIVES in output_code else []
-    made_core = core(gpu="'cuda" in output_code)
+    made_core = core(gpu=names_gpu(output_code))
     torch_imports = [line for line in made_core.torch_imports if line not in dumped.splitlines()]
     parts = [
         _DOC.format(

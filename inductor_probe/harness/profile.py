@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -49,7 +48,6 @@ HEAD, ROW = 8, 4  # words
 NESTS = 0xFFFF
 EMPTY = (0xFFFE, 0xFFFF)
 MOST_CALLS = 32  # one after the other, before their marks are read
-MANY_PAGES = 64  # a call: clearing them takes some tens of microseconds
 LATEST_NS = 60e9  # no GPU is so far behind
 
 
@@ -377,8 +375,6 @@ def measure(  # noqa: PLR0917 - what one call of it takes
         remarks.append(remark("too-many-nests", most=ROWS))
     if lost := clocked.disturbed + plain.disturbed:
         remarks.append(remark("parts-lost-cores", lost=lost, rounds=len(clocked.rounds) + len(plain.rounds)))
-    if (pages := sorted(plain.new_pages)[len(plain.new_pages) // 2]) >= MANY_PAGES and not on_cuda:
-        remarks.append(remark("new-pages", pages=pages, size=pages * resource.getpagesize()))
     overheads["remarks"] = []
     middle = sorted(rounds, key=lambda call: call.end - call.begin)[len(rounds) // 2 :]
     recorded = clocked.recorded() if on_cuda else None  # last: launches are slower once the profiler ran
@@ -391,6 +387,7 @@ def measure(  # noqa: PLR0917 - what one call of it takes
         "clocked": [clocked_round(call, rate) for call in rounds],
         "timeline": recorded or (timeline(middle[0], rate) if middle else None),
         "measured": remarks,
+        "new_pages": plain.new_pages,
         "seconds": budget.spent,
     }
 

@@ -73,6 +73,11 @@ class GpuState:
     throttled_s: tuple[tuple[str, float], ...] = ()
 
 
+def names_gpu(source: str) -> bool:
+    """Tell whether generated code names a GPU: `device='cuda'`, as `torch.device` prints itself."""
+    return "'cuda" in source
+
+
 def gpu_states(
     environment: Mapping[str, str] = os.environ,
     dev: Path = Path("/dev"),

@@ -18,6 +18,7 @@ from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import BenchSettings, Side
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.profile import PartKind, Profile, ProfileOutput, ProfilePart, TimelineSpan
+from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import FlopCount
 from inductor_probe.report.pages.profile import profile_sentence
 from inductor_probe.report.plots.flame import flame_svg
@@ -260,6 +261,20 @@ def test_a_profile_of_a_gpu_says_what_calls_in_a_loop_wait_for(two: Profile) -> 
     assert [title.split(":")[0] for title in titles] == [
         "in no part", "GPU", "triton_poi_fused_0", "in no kernel",
     ]  # fmt: skip
+
+
+def test_the_headline_claims_no_share_of_threads_that_lost_their_cores(one: ip.Profiles) -> None:
+    """A convolution was 83 % of a call of two threads beside eight other programs, and is 45 % of it."""
+    lost = measured("parts-lost-cores", "analysis", Subject("graph", ""), {"lost": 4, "rounds": 6})
+    few = measured("parts-lost-cores", "analysis", Subject("graph", ""), {"lost": 3, "rounds": 6})
+    profile = replace(one.profiles[0], call=23.1e-3)
+    for threads, remark, said in ((2, lost, False), (2, few, True), (1, lost, True)):
+        text = profile_sentence(replace(profile, threads=threads, remarks=(remark,)))
+        assert ("%" in text) == said
+        assert said or text == (
+            "A call takes 23.10 ms with 2 threads, which lost cores to other programs in 4 of 6 rounds: "
+            "its shares are not those of a quiet machine."
+        )
 
 
 def test_a_library_call_that_a_gpu_saw_as_an_operator_is_joined(run: ip.Run, one: ip.Profiles) -> None:

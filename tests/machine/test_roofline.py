@@ -115,3 +115,20 @@ def test_a_device_that_is_not_there_is_said() -> None:
         pytest.skip("there is a GPU")
     with pytest.raises(RunFailedError, match="cannot query torch"):
         measure_roofline("cuda")
+
+
+def test_a_convolution_that_is_faster_than_a_matmul_may_take_fewer_products() -> None:
+    """ "No kernel does that" was said of a Winograd convolution at 2.3 times the rate of a matmul."""
+    for name, flops, said in (
+        (
+            "extern_kernels.convolution",
+            23 * 10**10,
+            "230% of the measured matmul rate: convolutions of Winograd's",
+        ),
+        ("extern_kernels.convolution", 95 * 10**10, "950% of the measured matmul rate: no kernel does that"),
+        ("extern_kernels.mm", 23 * 10**10, "230% of the measured matmul rate: no kernel does that"),
+    ):
+        row = held(KernelWork(name, None, flops, "float32"), 1.0, timed=("library", name))
+        (remark,) = row.remarks
+        assert sentence(remark).startswith(said)
+        assert (row.flop_rate, row.flop_share) == (None, None)

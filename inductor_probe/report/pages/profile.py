@@ -70,6 +70,9 @@ def profile_sentence(profile: Profile) -> str:
     if profile.device != "cpu":
         return _sentence_of_gpu(profile)
     text = f"{_whole(profile)} {duration(profile.call)} with {counted(profile.threads, 'thread')}"
+    if profile.threads > 1 and (lost := _lost_rounds(profile)):
+        busy = "its shares are not those of a quiet machine"
+        return f"{text}, which lost cores to other programs in {lost}: {busy}."
     nests = [nest for nest in profile.nests if nest.number is not None]
     parts = [part for part in profile.parts if part.kind != "call" and part.side == "host"]
     longest = max(parts, key=lambda part: part.seconds, default=None)
@@ -82,6 +85,17 @@ def profile_sentence(profile: Profile) -> str:
         are = "are" if longest.kind == "check" else "is"
         return f"{text}: {_name(longest)} {are} {_share(longest.share)} of it."
     return f"{text}."
+
+
+def _lost_rounds(profile: Profile) -> str:
+    """Say in how many rounds a call lost a core: `4 of 6 rounds`; nothing where that is a half at most."""
+    for remark in profile.remarks:
+        lost, rounds = remark.number("lost"), remark.number("rounds")
+        if remark.code != "parts-lost-cores" or not isinstance(lost, int) or not isinstance(rounds, int):
+            continue
+        if 2 * lost > rounds:
+            return f"{lost} of {rounds} rounds"
+    return ""
 
 
 def _whole(profile: Profile) -> str:

@@ -240,6 +240,7 @@ _NOT_SHOWN = (
     "no kernel does that, so that our {what}, our time or our measurement of the machine is wrong; no rate "
     "is shown"
 )
+_ABOVE_MATMUL = "{share:.0%} of the measured matmul rate: "
 _BELOW = "under 1% of the measured copy bandwidth: "
 _RATE_WORDS: Mapping[str, str] = {  # by the likeliest reason, which nobody recorded
     "above indirect": _ABOVE + "its loads are indirect and may read less than was counted: no rate is shown",
@@ -248,6 +249,10 @@ _RATE_WORDS: Mapping[str, str] = {  # by the likeliest reason, which nobody reco
     + "its data fit in a smaller cache than those of the copy, or the machine was busy during the copy: no "
     "rate is shown",
     "above fewer-bytes": _ABOVE + _NOT_SHOWN.format(what="byte count"),
+    "above flop-count": _ABOVE_MATMUL + _NOT_SHOWN.format(what="flop count"),
+    "above fewer-products": _ABOVE_MATMUL
+    + "convolutions of Winograd's kind take a quarter to a half of the multiplications that are counted, and "
+    "this may be one: no rate is shown",
     "below indirect": _BELOW + "its loads are indirect: it may read less than was counted, or wait for each",
     "below arithmetic": _BELOW
     + "it may be bound by arithmetic, one thread or dependent steps, or move more than was counted",
@@ -304,7 +309,7 @@ _BENCH_WORDS: Mapping[str, _Words] = {
     ),
     "above-copy-rate": lambda values: _RATE_WORDS[f"above {values['reason']}"],
     "below-copy-rate": lambda values: _RATE_WORDS[f"below {values['reason']}"],
-    "above-matmul-rate": "{share:.0%} of the measured matmul rate: " + _NOT_SHOWN.format(what="flop count"),
+    "above-matmul-rate": lambda values: _RATE_WORDS[f"above {values.get('reason', 'flop-count')}"],
     "matmul-not-measured": "no matmul of {dtype} was measured: {error}",
     "roofline-not-measured": "the roofline was not measured: {error}",
     "no-fork": "each measuring process imports torch again, as they cannot be forked: {reason}",
