@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -67,11 +68,14 @@ def dump_dir() -> Callable[[str], Path]:
 def read() -> Callable[..., CompiledGraph]:
     """Read a graph of `fixtures/dumps`, the first unless `at` says otherwise."""
 
-    def _read(name: str, at: int = 0) -> CompiledGraph:
-        run = next(path for path in sorted((DUMPS / name).iterdir()) if path.name.startswith("run_"))
-        return read_graph(read_run(run).graphs[at])
+    return graph_of
 
-    return _read
+
+@functools.lru_cache(maxsize=40)
+def graph_of(name: str, at: int = 0) -> CompiledGraph:
+    """Read a graph of `fixtures/dumps` once for tests that follow each other: it is a frozen record."""
+    run = next(path for path in sorted((DUMPS / name).iterdir()) if path.name.startswith("run_"))
+    return read_graph(read_run(run).graphs[at])
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -111,9 +111,18 @@ def _standard_error(values: np.ndarray, trimmed: int) -> float:
 
 
 def _medians(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the medians of resamples of `scores`."""
-    picks = rng.integers(0, len(scores), (_RESAMPLES, len(scores)))
-    return np.asarray(np.median(scores[picks], axis=1))
+    """Return the medians of resamples of `scores`.
+
+    Ranks are sorted in place of scores: integers of two bytes, which numpy sorts ten times as
+    fast as it finds medians of floats.
+    """
+    count, half = len(scores), len(scores) // 2
+    picks = rng.integers(0, count, (_RESAMPLES, count))
+    order = np.argsort(scores)
+    rank = np.empty(count, np.uint16 if count < 1 << 16 else np.uint32)
+    rank[order] = np.arange(count)
+    ranks, ranked = np.sort(rank[picks], axis=1), scores[order]
+    return np.asarray(ranked[ranks[:, half]] + ranked[ranks[:, (count - 1) // 2]]) / 2
 
 
 @cache

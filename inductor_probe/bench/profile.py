@@ -137,7 +137,7 @@ def profile_bench_file(
             conclusions = [_Conclusion(file, settings.threads, result) for result in results]
             conclusion = min(conclusions, key=lambda one: one.call)
             profile, flops = conclusion.profile(), conclusion.samples.flops
-            profile = replace(profile, remarks=(*profile.remarks, *_new_pages(results)))
+            profile = replace(profile, remarks=(*profile.remarks, *new_pages(results)))
             progress("measuring what this machine can copy and multiply")
             try:
                 seconds = max(settings.budget * ROOFLINE, _SHORTEST_ROOFLINE_S)
@@ -149,7 +149,7 @@ def profile_bench_file(
     return replace(profile, roofline=roofline), flops
 
 
-def _new_pages(results: Sequence[Event]) -> Iterator[Remark]:
+def new_pages(results: Sequence[Event]) -> Iterator[Remark]:
     """Yield in how many processes, given what each measured, a call is given new pages by the system."""
     pages = [sorted(result["new_pages"])[len(result["new_pages"]) // 2] for result in results]
     given = [number for number in pages if number >= _MANY_PAGES]

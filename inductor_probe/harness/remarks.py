@@ -83,9 +83,6 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "guards-recompiled": "guards are not timed: dynamo compiled {times} times during the measurement",
         "parts-lost-cores": "in {lost} of {rounds} rounds each call lost a core to other programs, which "
         "long parts are charged for",
-        "new-pages": "in {slow} of {processes} processes each call is given {pages} new pages ({size} "
-        "bytes), which the system clears first: most likely what a call frees goes back to the system there; "
-        "the parts are those of the fastest process",
         "flops-not-counted": "flops are not counted: {error}",
         "too-many-nests": "the times of loop nests are not known: a call runs more than {most} of them",
         "overheads-left-out": "where the time of a call goes is not measured: that takes 60 calls "

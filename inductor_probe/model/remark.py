@@ -18,7 +18,7 @@ LayoutCode: TypeAlias = Literal["noncontiguous-access", "short-contiguous-runs",
 
 HarnessCode: TypeAlias = Literal[
     "core-shared", "core-lost", "cpu-time", "clock-changed", "data-not-cold", "foreign-pointers",
-    "parts-lost-cores", "new-pages",
+    "parts-lost-cores",
     "launches-alike", "other-launch-count", "kernels-not-timed", "launches-not-repeatable",
     "too-many-launches",
     "arguments-too-large", "launches-included", "guards-not-timed", "guards-recompiled",
@@ -47,7 +47,7 @@ BenchCode: TypeAlias = Literal[
     # about the overhead table, and what a kernel reaches of the roofline
     "kernels-exceed-call", "once-exceeds-call", "few-samples",
     "above-copy-rate", "below-copy-rate", "above-matmul-rate",
-    "matmul-not-measured", "roofline-not-measured",
+    "matmul-not-measured", "roofline-not-measured", "new-pages",
     # about the processes
     "no-fork", "other-harness", "process-lost", "budget-exceeded",
 ]  # fmt: skip

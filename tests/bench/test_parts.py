@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.api.profile import Profiles, joined
 from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts, within
+from inductor_probe.bench.profile import new_pages
 from inductor_probe.bench.times import once_timed
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.profile import NestTime, Profile, ProfilePart
@@ -185,3 +187,23 @@ def test_a_collective_that_is_a_stand_in_has_no_rate(read: Read) -> None:
     profile = Profile(graph.name, "2.13.0", "cpu", 1, "tsc", 2e-6, 2e-6, 0.0, 9, parts, (), (), (), (), ())
     disk = cast("GraphOnDisk", SimpleNamespace(generated=graph))
     assert [part.moved for part in joined(disk, profile, None, {}).parts] == [None] * len(names)
+
+
+@pytest.mark.parametrize(
+    ("device", "pages", "numbers"),
+    [
+        ("cpu", ([0, 2, 900], [990, 992, 3], [0, 0, 63]), {"slow": 1, "processes": 3, "pages": 990}),
+        ("cpu", ([0, 2, 900], [3, 63, 63], [0, 0, 64]), None),
+        ("cuda", ([990, 992, 990],), None),
+    ],
+)
+def test_new_pages_are_said_of_the_processes_that_were_given_some(
+    device: str, pages: tuple[list[int], ...], numbers: dict[str, int] | None
+) -> None:
+    """One process was slower for them, and its parts stood for the call."""
+    remarks = list(new_pages([{"device": device, "new_pages": each} for each in pages]))
+    if numbers is None:
+        assert remarks == []
+        return
+    assert dict(remarks[0].numbers) == {**numbers, "size": 990 * mmap.PAGESIZE}
+    assert sentence(remarks[0]).startswith("in 1 of 3 processes each call is given 990 new pages")

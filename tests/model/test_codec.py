@@ -9,7 +9,7 @@ import math
 import pkgutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import jsonschema
 import pytest
@@ -208,7 +208,7 @@ def test_every_record_has_a_valid_schema(kind: type) -> None:
 @pytest.mark.parametrize("kind", WRITTEN)
 @settings(
     deadline=None,
-    max_examples=8,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(data=st.data())
@@ -248,8 +248,17 @@ def _values(kind: type) -> st.SearchStrategy[Any]:
     st.register_type_strategy(float, st.floats(allow_nan=False, width=32))
     st.register_type_strategy(int, st.integers(-(2**63) + 1, 2**63 - 1))
     st.register_type_strategy(str, st.text(max_size=3))
+    st.register_type_strategy(tuple, _short)
     st.register_type_strategy(Span, st.builds(Span, st.just(Path("f")), st.integers(1, 9), st.just(9)))
     return st.from_type(kind).filter(_has_unique_names)
+
+
+def _short(kind: Any) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Tuples of two items at most where any number may be: of a record of records most were too large."""
+    items = get_args(kind)
+    if items[1:] == (...,):
+        return st.lists(st.from_type(items[0]), max_size=2).map(tuple)
+    return st.tuples(*map(st.from_type, items))
 
 
 def _has_unique_names(value: Any) -> bool:
