@@ -14,7 +14,7 @@ from typing import Any
 
 from inductor_probe.files import write_whole
 from inductor_probe.model.codec import RECORD_KEY, json_schema
-from inductor_probe.model.output import Output, outputs
+from inductor_probe.model.output import FailureOutput, Output, outputs
 
 FOLDER = Path(__file__).parent
 HEAD = f"""\
@@ -39,6 +39,13 @@ json_schema(outputs()["layouts"])
 - `problems` is what could not be read; everything else was read all the same.
 - Every key is always there. `null` is a fact that is not known, or does not apply: the descriptions, which
   are those of the Python records, call it None.
+- `--fields rows.subjects,rows.outcome` keeps these keys of each answer, `--limit N` so many records of each
+  list, `--compact` prints one line without the keys that hold nothing. An answer about one name
+  (`probe why buf3`) is cut to about 8,000 characters where it is longer, but for what was decided and why:
+  `cut` says of what, `rest` is the command that gives all of it. With `--limit 0` nothing is cut.
+- Where a verb fails, it prints `verb`, `version` and `error`: its `code` (`usage`, `not-found`, `ambiguous`,
+  `unreadable`, `run-failed`, `interrupted`, `failed`, or `internal` for a fault of ours), `message`, and
+  `suggestions` of what to do next ([schemas/error.json](schemas/error.json)). The same stands on stderr.
 - A size, a stride or a number of bytes is an integer, or the text of a symbolic expression: `"s77*s27"`.
 - A number that is not finite is the text `"inf"`, `"-inf"` or `"nan"`.
 - A place in a file is a [Span](#span): `path`, and the lines `first` to `last`, both included, from 1.
@@ -71,7 +78,7 @@ def main(arguments: list[str]) -> int:
 def files() -> Iterator[tuple[Path, str]]:
     """Yield each file with the text that it should have."""
     schemas = {verb: json_schema(kind) for verb, kind in outputs().items()}
-    for verb, schema in schemas.items():
+    for verb, schema in {**schemas, "error": json_schema(FailureOutput)}.items():
         titled = {"title": f"probe {verb} --json", **schema}
         yield FOLDER / "schemas" / f"{verb}.json", json.dumps(titled, indent=1) + "\n"
     yield FOLDER / "json.md", "\n".join(page(schemas))

@@ -26,32 +26,42 @@ class ProbeError(Exception):
     Args:
         message: what is wrong and where (`path:line` when a file is at fault), without a final period.
         hint: the next step, or None when there is none to offer.
+        code: what kind of failure it is, for programs; that of the class if left out.
     """
 
     exit_code = ExitCode.FAILED
+    code = "failed"
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, hint: str | None = None, *, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.code = code or type(self).code
 
 
 class NotFoundError(ProbeError):
     """A run, graph, buffer, kernel or script of that name is not there."""
 
+    code = "not-found"
+
 
 class UnreadableError(ProbeError):
     """A file is there but cannot be read: permissions, truncation, not text, not a debug dir."""
 
+    code = "unreadable"
+
 
 class RunFailedError(ProbeError):
     """A child process (a dumped script, a bench file) did not end well."""
+
+    code = "run-failed"
 
 
 class StoppedError(ProbeError):
     """Ctrl-C ended what was going on; what was done by then is kept."""
 
     exit_code = ExitCode.INTERRUPTED
+    code = "interrupted"
 
 
 class VariantTextError(ProbeError):
@@ -72,6 +82,8 @@ class VariantTextError(ProbeError):
 
 class AmbiguousError(ProbeError):
     """A name means several things; the hint names each by what means it alone."""
+
+    code = "ambiguous"
 
 
 _LEFT_OUT = re.compile(r"…|\.\.\.")

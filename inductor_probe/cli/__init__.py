@@ -10,14 +10,16 @@ import shlex
 import sys
 import traceback
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
+from itertools import pairwise
 
 import click
 
 from inductor_probe import __version__
-from inductor_probe.cli.screen import complain, say
+from inductor_probe.cli.screen import complain, say, show_failure
 from inductor_probe.errors import ExitCode, ProbeError, StoppedError, near_names
 
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
@@ -92,7 +94,7 @@ class _Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _MODULES:
-            raise ProbeError(f"unknown verb {args[0]}", near_names(args[0], _MODULES))
+            raise ProbeError(f"unknown verb {args[0]}", near_names(args[0], _MODULES), code="usage")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -161,7 +163,7 @@ def _open_streams() -> None:
 def run(arguments: list[str]) -> int:
     """Run `probe` with `arguments`; return its exit status."""
     try:
-        return int(app.main(arguments, prog_name="probe", standalone_mode=False) or 0)
+        return int(app.main(arguments, prog_name="probe", standalone_mode=False, obj=arguments) or 0)
     except BrokenPipeError:
         # The reader (`head`) has what it wanted. Python flushes stdout once more at exit: let it go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -176,6 +178,9 @@ def run(arguments: list[str]) -> int:
                 say("".join(traceback.format_exception(error)))  # its message may quote a dump: see `screen`
             else:
                 complain(failure)
+        with suppress(OSError):  # standard output is closed, or full
+            if _wants_json(arguments):
+                show_failure(failure, next((word for word in arguments if word in _MODULES), ""))
         return failure.exit_code
 
 
@@ -187,10 +192,10 @@ def _explain(error: BaseException, arguments: list[str]) -> ProbeError:
         case KeyboardInterrupt() | click.Abort():
             return StoppedError("interrupted")
         case click.UsageError(ctx=click.Context() as context):
-            return ProbeError(error.format_message().rstrip("."), f"see {context.command_path} --help")
+            return _usage(error, context.command_path)
         case click.ClickException():
             verb = f" {arguments[0]}" if arguments and arguments[0] in _MODULES else ""
-            return ProbeError(error.format_message().rstrip("."), f"see probe{verb} --help")
+            return _usage(error, f"probe{verb}")
         case OSError(errno=errno.ENAMETOOLONG):
             name = str(error.filename)
             return ProbeError(f"{name[:60]}... has {len(name):,} characters: too long for the name of a file")
@@ -202,4 +207,14 @@ def _explain(error: BaseException, arguments: list[str]) -> ProbeError:
         f"internal error: {type(error).__name__}: {error}",
         f"this is a bug in inductor_probe: report what `{shlex.join(['probe', '--traceback', *words])}` and "
         "`probe --version` print, with the dump if you may share it",
+        code="internal",
     )
+
+
+def _usage(error: click.ClickException, command: str) -> ProbeError:
+    return ProbeError(error.format_message().rstrip("."), f"see {command} --help", code="usage")
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Tell whether an answer was to be JSON, also where the arguments are wrong otherwise."""
+    return bool({"--json", "--format=json"} & {*arguments}) or ("--format", "json") in pairwise(arguments)

@@ -301,7 +301,12 @@ def rewrite(words: tuple[str, ...], *, tuned: Path | None, output_format: Output
 @command(
     click.argument("words", nargs=-1, metavar="[KERNEL] [RUN|GRAPH]", type=KERNEL_OR_TARGET),
     click.option(
-        "--limit", type=seconds, default="2m", metavar="TIME", help="For one run of the call: 30s, 5m.  [2m]"
+        "--time-limit",
+        "limit_s",
+        type=seconds,
+        default="2m",
+        metavar="TIME",
+        help="For one run of the call: 30s, 5m.  [2m]",
     ),
     click.option(
         "--inputs", type=click.Choice(INPUTS), default="random", help="Values of the inputs.  [random]"
@@ -311,7 +316,7 @@ def rewrite(words: tuple[str, ...], *, tuned: Path | None, output_format: Output
     shared_option("--trust"),
 )
 def check_kernel(
-    words: tuple[str, ...], *, limit: float, trust: bool, output_format: OutputFormat, **options: Any
+    words: tuple[str, ...], *, limit_s: float, trust: bool, output_format: OutputFormat, **options: Any
 ) -> int:
     """Check the Triton kernels of a graph, and your _v2 of them, on the CPU: no GPU is needed.
 
@@ -323,7 +328,7 @@ def check_kernel(
     graph, kernel = resolve(words, 1, first_graph)
     settings = BenchSettings(kernel=kernel, **options)
     with progress_line() as progress:
-        checked = graph.check_kernel(settings, limit=limit, trust=trust, progress=progress)
+        checked = graph.check_kernel(settings, limit=limit_s, trust=trust, progress=progress)
     return give(checked, output_format, ok=checked.right)
 
 

@@ -15,9 +15,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from inductor_probe.cli.completion import MODULE
-from inductor_probe.cli.screen import OutputFormat, relative, say
+from inductor_probe.cli.screen import FORM, SUBJECT, OutputFormat, relative, say
 from inductor_probe.discovery.discover import find
 from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError
+from inductor_probe.report.json_form import JsonForm
 from inductor_probe.report.units import first_names
 
 if TYPE_CHECKING:
@@ -35,7 +36,19 @@ _TARGETS = {
 }
 """The word for a target in the usage line of a verb -> the last paragraph of its help."""
 
-_JSON = click.option("--json", is_flag=True, help="Print JSON with stable keys: --format json.")
+_JSON = (
+    click.option("--json", is_flag=True, help="Print JSON with stable keys: --format json."),
+    click.option(
+        "--fields", default="", metavar="KEYS",
+        help="Of JSON these keys: rows.name,rows.outcome.",
+    ),
+    click.option(
+        "--limit", type=click.IntRange(min=0), metavar="N",
+        help="Records of each list of JSON, 0 for all.  [what fits in 8 KB about one name; else all]",
+    ),
+    click.option("--compact", is_flag=True, help="JSON in a line, without keys that hold nothing."),
+)  # fmt: skip
+"""How an answer is printed for programs."""
 
 
 def _format_option(formats: Sequence[str]) -> Decorator[Any]:
@@ -60,12 +73,18 @@ def command(
 
     def decorate(verb: Callable[..., int]) -> click.Command:
         @wraps(verb)
-        def run(*, json: bool, output_format: str, **values: Any) -> int:
+        def run(
+            *, json: bool, output_format: str, fields: str, limit: int | None, compact: bool, **values: Any
+        ) -> int:
             if json and output_format not in ("terminal", "json"):
-                raise ProbeError("--json is --format json: leave out one of them")
+                raise ProbeError("--json is --format json: leave out one of them", code="usage")
+            if not json and output_format != "json" and (fields or limit is not None or compact):
+                raise ProbeError("--fields, --limit and --compact are about JSON", "add --json", code="usage")
+            keys = tuple(key for part in fields.split(",") if (key := part.strip()))
+            click.get_current_context().meta[FORM] = JsonForm(keys, limit, compact)
             return verb(**values, output_format="json" if json else output_format)
 
-        for parameter in reversed((*parameters, _format_option(formats), _JSON)):
+        for parameter in reversed((*parameters, _format_option(formats), *_JSON)):
             run = parameter(run)
         made: click.Command = click.command(**attributes)(run)
         made.help = cleandoc(verb.__doc__ or "")
@@ -202,7 +221,9 @@ def resolve(words: Sequence[str], limit: int, query: Callable[..., Answer]) -> A
         if any(map(_is_path, names_read)):
             continue
         try:
-            return query(*names_read, *[None] * (limit - len(names_read)), target)
+            found = query(*names_read, *[None] * (limit - len(names_read)), target)
+            click.get_current_context().meta[SUBJECT] = bool(names_read)
+            return found
         except NotFoundError as error:
             failures.append((target, error))
         except AmbiguousError as error:

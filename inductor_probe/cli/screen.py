@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
+import click
 from rich.console import Console
 
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.files import seen_from
 from inductor_probe.model.codec import to_json
-from inductor_probe.model.output import Output
+from inductor_probe.model.output import Failure, FailureOutput, Output
 from inductor_probe.model.span import Problem
 from inductor_probe.report.document import Document, Inline, Line
+from inductor_probe.report.json_form import JsonForm
 from inductor_probe.report.markdown import to_markdown
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.terminal import Terminal, plain_console
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 OutputFormat = Literal["terminal", "markdown", "json"]
 """How a verb prints its result."""
 
+FORM, SUBJECT = "json form", "about one subject"
+"""In click's context of a verb: how its JSON is printed, and whether a name in its arguments was found."""
 _LONG_S = 10.0
 """Measuring that takes longer begins with an estimate."""
 _PIPE_WIDTH = 10_000
@@ -75,8 +80,28 @@ def show(document: Document, output_format: OutputFormat = "terminal") -> None:
 
 
 def show_json(output: Output) -> None:
-    """Print a result as JSON, and nothing else."""
-    sys.stdout.write(json.dumps(to_json(output), indent=2) + "\n")
+    """Print a result as JSON, and nothing else: as much of it as `--fields` and `--limit` say."""
+    context = click.get_current_context()
+    form: JsonForm = context.meta[FORM]
+    rest = shlex.join(["probe", *without_limit(context.find_root().obj), "--limit", "0"])
+    data = cast("dict[str, Any]", to_json(output))
+    sys.stdout.write(form.text(data, subject=context.meta.get(SUBJECT, False), rest=rest) + "\n")
+
+
+def without_limit(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a verb without `--limit` and its number."""
+    behind = {place + 1 for place, word in enumerate(arguments) if word == "--limit"}
+    return [
+        word
+        for place, word in enumerate(arguments)
+        if place not in behind and word != "--limit" and not word.startswith("--limit=")
+    ]
+
+
+def show_failure(error: ProbeError, verb: str) -> None:
+    """Print why a verb failed as JSON."""
+    failure = Failure(error.code, error.message, (error.hint,) if error.hint else ())
+    sys.stdout.write(json.dumps(to_json(FailureOutput(verb, failure)), indent=2) + "\n")
 
 
 def say(text: Inline) -> None:

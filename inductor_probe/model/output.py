@@ -15,6 +15,20 @@ from inductor_probe import model
 from inductor_probe.model.span import Problem
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What was left out of lists, or of texts, of one key.
+
+    Attributes:
+        key: with those that it is inside of: `rows.decisions`.
+        shown, of: records or names of all lists of that key, or characters of texts.
+    """
+
+    key: str
+    shown: int
+    of: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Output:
     """What the output of every verb has.
@@ -23,11 +37,43 @@ class Output:
         verb: which verb printed it.
         version: of the form. Keys are only added within a version.
         problems: what could not be read; the rest was read all the same; the exit status is 2 then.
+        cut: what was left out, as with `--limit`. rest: the command that gives all; empty if this is all.
     """
 
     verb: str
     version: Literal[2] = 2
     problems: tuple[Problem, ...] = ()
+    cut: tuple[Cut, ...] = ()
+    rest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a verb could not do what was asked for.
+
+    Attributes:
+        code: `usage`, `not-found`, `ambiguous`, `unreadable`, `run-failed`, `interrupted`, `failed`, or
+            `internal` for a fault of inductor_probe.
+        message: what is wrong and where. suggestions: next steps.
+    """
+
+    code: str
+    message: str
+    suggestions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FailureOutput:
+    """What `--json` of any verb prints where it fails; the exit status is 2, or 130 after Ctrl-C.
+
+    Attributes:
+        verb: that which was called; empty where there is no such verb.
+        version: of the form.
+    """
+
+    verb: str
+    error: Failure
+    version: Literal[2] = 2
 
 
 def outputs() -> dict[str, type[Output]]:

@@ -74,7 +74,7 @@ def test_every_verb_prints_markdown_that_has_the_names_of_its_screen(verb: str) 
 
 def test_two_formats_at_once_are_refused() -> None:
     answer = ask(["layouts", str(RUNS[0]), "--json", "--format", "markdown"])
-    assert not answer.out
+    assert json.loads(answer.out)["error"]["code"] == "usage"
     assert "error: --json is --format json: leave out one of them" in answer.err
 
 

@@ -311,11 +311,9 @@ _BENCH_WORDS: Mapping[str, _Words] = {
     "below-copy-rate": lambda values: _RATE_WORDS[f"below {values['reason']}"],
     "above-matmul-rate": lambda values: _RATE_WORDS[f"above {values.get('reason', 'flop-count')}"],
     "matmul-not-measured": "no matmul of {dtype} was measured: {error}",
-    "new-pages": (
-        "in {slow} of {processes} processes each call is given {pages} new pages ({size} bytes), which the "
-        "system clears first: most likely what a call frees goes back to the system there; the parts are "
-        "those of the fastest process"
-    ),
+    "new-pages": "in {slow} of {processes} processes each call is given {pages} new pages ({size} bytes), "
+    "which the system clears first: most likely what a call frees goes back to the system there; the parts "
+    "are those of the fastest process",
     "roofline-not-measured": "the roofline was not measured: {error}",
     "no-fork": "each measuring process imports torch again, as they cannot be forked: {reason}",
     "other-harness": (
