@@ -93,7 +93,8 @@ def bench_source(
     if set(graph) & set('"\\') or not graph.isprintable():  # else it would end or change the text around it
         title = repr(graph)[1:-1].replace('"', '\\"')
     inputs, sizes = make_inputs_source(sections.tail, runnable, facts, bounds)
-    one_rank = [_titled(_ONE_RANK_TITLE, pasted(ONE_RANK, {}))] if COLLECTIVES in output_code else []
+    collectives = COLLECTIVES in _code(sections.wrapper)  # stand-ins of shims above it name them in any case
+    one_rank = [_titled(_ONE_RANK_TITLE, pasted(ONE_RANK, {}))] if collectives else []
     made_core = core(gpu=names_gpu(output_code))
     torch_imports = [line for line in made_core.torch_imports if line not in dumped.splitlines()]
     parts = [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.bench_file.python_form import code_as_python
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.bench_file.source import bench_source, core
 from inductor_probe.errors import UnreadableError
@@ -49,6 +50,16 @@ def test_every_dump_becomes_a_program_with_a_copy_of_everything(folder: Path) ->
     assert "inductor_probe." not in source
     assert "compiled_module_main" not in source
     assert str(folder) not in source
+
+
+def test_a_program_in_cpp_has_a_stand_in_group_only_where_it_has_collectives() -> None:
+    """Of each wrapper in C++ "collectives are those of a stand-in process group" was said."""
+    for name, has in (("cpp_wrapper", False), ("cpp_operators", False), ("cpp_collectives", True)):
+        folder = graph_in(f"torch-2.13.0-cpu-programs/{name}")
+        texts = {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
+        code, path, of_cpp = code_as_python(texts, folder)
+        assert of_cpp
+        assert ("ONE_RANK" in defined(bench_source(code, None, name, path=path, of_cpp=True))) == has
 
 
 def test_the_pristine_part_is_the_dump_to_the_letter() -> None:
