@@ -10,7 +10,7 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.cli.completion import CASE, SCRIPT
-from inductor_probe.cli.parameters import command, shared_option
+from inductor_probe.cli.parameters import IN_GITHUB, command, shared_option
 from inductor_probe.cli.screen import OutputFormat, give, relative, say, warn
 from inductor_probe.cli.scripts import SETTINGS, VARIABLES
 from inductor_probe.errors import ExitCode, ProbeError, StoppedError
@@ -61,6 +61,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     VARIABLES,
     _options,
     shared_option("--out"),
+    IN_GITHUB,
 )
 def expect(
     words: tuple[str, ...],

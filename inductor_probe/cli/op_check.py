@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import inductor_probe as ip
-from inductor_probe.cli.parameters import CommaList, command, seconds, shared_option
+from inductor_probe.cli.parameters import IN_GITHUB, CommaList, command, seconds, shared_option
 from inductor_probe.cli.screen import OutputFormat, give, progress_line, say, say_warning
 from inductor_probe.errors import ExitCode
 from inductor_probe.model.op_check import FORMS, MODES, Form, Mode, OpRow
@@ -52,6 +52,7 @@ _BUDGET = "10m"
         "--out", type=click.Path(file_okay=False, path_type=Path), default=Path(".probe/check-op"),
         help="Folder for scripts that show a failure.  [.probe/check-op]",
     ),
+    IN_GITHUB,
 )  # fmt: skip
 def check_op(
     patterns: tuple[str, ...],

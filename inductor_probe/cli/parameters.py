@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from inductor_probe.cli.completion import MODULE
-from inductor_probe.cli.screen import FORM, SUBJECT, OutputFormat, relative, say
+from inductor_probe.cli.screen import FORM, GITHUB, SUBJECT, OutputFormat, relative, say
 from inductor_probe.discovery.discover import find
 from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError
 from inductor_probe.report.json_form import JsonForm
@@ -49,6 +49,9 @@ _JSON = (
     click.option("--compact", is_flag=True, help="JSON in a line, without keys that hold nothing."),
 )  # fmt: skip
 """How an answer is printed for programs."""
+IN_GITHUB = click.option(
+    "--github", is_flag=True, help="Write annotations and a summary of the job for GitHub Actions, too."
+)
 
 
 def _format_option(formats: Sequence[str]) -> Decorator[Any]:
@@ -81,7 +84,9 @@ def command(
             if not json and output_format != "json" and (fields or limit is not None or compact):
                 raise ProbeError("--fields, --limit and --compact are about JSON", "add --json", code="usage")
             keys = tuple(key for part in fields.split(",") if (key := part.strip()))
-            click.get_current_context().meta[FORM] = JsonForm(keys, limit, compact)
+            context = click.get_current_context()
+            context.meta[FORM] = JsonForm(keys, limit, compact)
+            context.meta[GITHUB] = values.pop("github", False)
             return verb(**values, output_format="json" if json else output_format)
 
         for parameter in reversed((*parameters, _format_option(formats), *_JSON)):

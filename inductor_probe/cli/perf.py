@@ -13,7 +13,7 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.cli.completion import CASE, KNOB, SCRIPT
-from inductor_probe.cli.parameters import CommaList, command, percent, shared_option
+from inductor_probe.cli.parameters import IN_GITHUB, CommaList, command, percent, shared_option
 from inductor_probe.cli.screen import (
     OutputFormat,
     complain,
@@ -241,6 +241,7 @@ def _say_left_out(rows: Sequence[PlannedRow]) -> None:
         help="Exit status 1 if a row is slower by more than this, with its whole interval.",
     ),
     _FOLDER,
+    IN_GITHUB,
 )  # fmt: skip
 def compare(
     a: str,

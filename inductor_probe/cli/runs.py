@@ -11,7 +11,7 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.cli.completion import TARGET
-from inductor_probe.cli.parameters import command
+from inductor_probe.cli.parameters import IN_GITHUB, command
 from inductor_probe.cli.screen import OutputFormat, complain, give, give_rows, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.model.runs import Removal, RemovalResult, RunsOutput
@@ -19,7 +19,7 @@ from inductor_probe.report.pages.runs import removal_lines
 from inductor_probe.report.units import bytes_text, counted
 
 
-@command(click.argument("targets", nargs=-1, metavar="[PATH|RUN|GRAPH]...", type=TARGET))
+@command(click.argument("targets", nargs=-1, metavar="[PATH|RUN|GRAPH]...", type=TARGET), IN_GITHUB)
 def check(targets: tuple[str, ...], *, output_format: OutputFormat) -> int:
     """Read everything below each PATH, and say what is missing, damaged, not understood or not linked.
 

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 OutputFormat = Literal["terminal", "markdown", "json"]
 """How a verb prints its result."""
 
-FORM, SUBJECT = "json form", "about one subject"
-"""In click's context of a verb: how its JSON is printed, and whether a name in its arguments was found."""
+FORM, SUBJECT, GITHUB = "json form", "about one subject", "for GitHub"
+"""In click's context of a verb: how its JSON is printed, whether a name in its arguments was found, and
+whether GitHub Actions is to show its result."""
 _LONG_S = 10.0
 """Measuring that takes longer begins with an estimate."""
 _PIPE_WIDTH = 10_000
@@ -53,7 +54,32 @@ def give(
         show_json(view.output)
     else:
         show(view.document if document is None else document, output_format)
+    if click.get_current_context().meta.get(GITHUB):
+        _show_in_github(view)
     return ExitCode.OK if ok else ExitCode.MISMATCH
+
+
+def _show_in_github(view: Shown) -> None:
+    """Print annotations, and add what a verb shows to the summary of the job.
+
+    Raises:
+        ProbeError: the file of the summary cannot be written.
+    """
+    from inductor_probe.report.github import MOST_BYTES, annotation_lines, annotations_of, summary_text
+
+    title = click.get_current_context().command_path
+    for line in annotation_lines(annotations_of(view.output), title, Path.cwd()):
+        sys.stderr.write(f"{line}\n")
+    if not (name := os.environ.get("GITHUB_STEP_SUMMARY")):
+        say_warning("GITHUB_STEP_SUMMARY is not set, as GitHub Actions does: no summary is written")
+        return
+    path = Path(name)
+    try:
+        written = path.stat().st_size if path.exists() else 0
+        with path.open("a", encoding="utf-8") as file:
+            file.write(summary_text(view.document, title, MOST_BYTES - written))
+    except OSError as error:
+        raise ProbeError(f"cannot write the summary of the job to {path}: {error.strerror}") from error
 
 
 def give_rows(rows: Rows[Any], output_format: OutputFormat, *, document: Document | None = None) -> ExitCode:

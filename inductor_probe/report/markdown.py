@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from inductor_probe.report.document import (
     Block,
@@ -32,8 +33,15 @@ _START = re.compile(r"^(\s*)([-+#>=]|\d+[.)](?=\s))")
 
 def to_markdown(document: Document) -> str:
     """Return a document as markdown, its blocks set off from each other by empty lines."""
-    blocks = [text for block in document if (text := _block(block))]
+    blocks = list(markdown_blocks(document))
     return "\n\n".join(blocks) + "\n" if blocks else ""
+
+
+def markdown_blocks(document: Document) -> Iterator[str]:
+    """Yield each block of a document as markdown: a table, a fence of code, a line."""
+    for block in document:
+        if text := _block(block):
+            yield text
 
 
 def _block(block: Block) -> str:

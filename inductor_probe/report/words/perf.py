@@ -19,7 +19,7 @@ from inductor_probe.model.perf import (
     RowResult,
     Unpaired,
 )
-from inductor_probe.report.units import counted
+from inductor_probe.report.units import counted, duration
 
 PROBLEM_WORDS: dict[ColumnProblem, str] = {
     "ran-eager": "ran eagerly",
@@ -196,6 +196,13 @@ def compare_sentence(rows: Sequence[CompareRow], unpaired: Sequence[Unpaired]) -
     if unpaired:
         clauses.append(f"{len(unpaired)} not compared")
     return ", ".join(clauses)
+
+
+def compared_sentence(row: CompareRow) -> str:
+    """Return a row in a line: `check_flip.py rows, compiled: 1.23x (1.21 to 1.25), 4.1 us and 5.0 us`."""
+    where = f"{row.key.scenario} {row.key.case}, {row.column}"
+    ratio = f"{row.ratio:.2f}x ({row.low:.2f} to {row.high:.2f})"
+    return f"{where}: {ratio}, {duration(row.a)} and {duration(row.b)}"
 
 
 def unpaired_sentence(one: Unpaired) -> str:

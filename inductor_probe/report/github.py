@@ -1,0 +1,111 @@
+"""A result as GitHub Actions shows it: annotations beside lines, and a summary of the job.
+
+    ::error title=probe expect::--vectorised FAILS: op0 has a loop nest that is not vectorised
+    ::warning file=model.py,line=12,title=probe check::...
+
+The commands are those of "Workflow commands for GitHub Actions": `%`, line ends, and in properties `:` and
+`,` are escaped. GitHub shows ten annotations of a kind for each step, and takes a summary of 1 MiB; what is
+more is cut here, with a line that says so, the most important first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from inductor_probe.model.expectation import ExpectOutput
+from inductor_probe.model.op_check import OpCheckOutput
+from inductor_probe.model.output import Output
+from inductor_probe.model.perf import CompareOutput
+from inductor_probe.report.document import Document
+from inductor_probe.report.markdown import markdown_blocks
+from inductor_probe.report.units import counted
+from inductor_probe.report.visible import visible
+from inductor_probe.report.words.expect import checked_sentence
+from inductor_probe.report.words.op_check import failure_sentence
+from inductor_probe.report.words.perf import compared_sentence
+
+MOST_ANNOTATIONS = 10
+MOST_BYTES = 1 << 20
+_LONGEST = 2000
+_ROOM = 200
+"""Bytes of a summary for the line that says how much was cut."""
+_ESCAPED = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_IN_PROPERTIES = {**_ESCAPED, ":": "%3A", ",": "%2C"}
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What is shown beside a line of a file, or of the job where no line is known."""
+
+    level: Literal["error", "warning"]
+    message: str
+    path: Path | None = None
+    line: int = 0
+
+
+def annotations_of(output: Output) -> Iterator[Annotation]:
+    """Yield what failed, in the order of the verb's own ranking, and what could not be read."""
+    match output:
+        case ExpectOutput():
+            for outcome in output.outcomes:
+                if outcome.standing != "holds":
+                    level: Literal["error", "warning"] = "error" if outcome.standing == "fails" else "warning"
+                    graph = f"{outcome.graph}: " if outcome.graph else ""
+                    yield Annotation(level, f"{graph}{checked_sentence(outcome)}")
+        case CompareOutput():
+            for row in output.rows[: output.regressions]:
+                yield Annotation("error", compared_sentence(row))
+        case OpCheckOutput():
+            for failure in output.checks.failures:
+                yield Annotation("error", f"{failure.operator}: {failure_sentence(failure)}")
+    for problem in output.problems:
+        span = problem.span
+        yield Annotation("warning", problem.message, span.path if span else None, span.first if span else 0)
+
+
+def annotation_lines(annotations: Iterable[Annotation], title: str, folder: Path) -> Iterator[str]:
+    """Yield the command of each annotation; the tenth of a kind says how many more there are.
+
+    `folder` is that of the repository: paths in it are given relative to it, as GitHub wants them.
+    """
+    of_level: dict[str, list[Annotation]] = {"error": [], "warning": []}
+    for annotation in annotations:
+        of_level[annotation.level].append(annotation)
+    for level, found in of_level.items():
+        shown: Sequence[Annotation] = found
+        if len(found) > MOST_ANNOTATIONS:
+            more = counted(len(found) - MOST_ANNOTATIONS + 1, f"more {level}")
+            note = Annotation(found[0].level, f"and {more}: the summary of the job has them")
+            shown = [*found[: MOST_ANNOTATIONS - 1], note]
+        for annotation in shown:
+            properties = {"title": title}
+            if annotation.path is not None:
+                path = annotation.path
+                relative = path.relative_to(folder) if path.is_relative_to(folder) else path
+                properties |= {"file": str(relative), "line": str(max(annotation.line, 1))}
+            text = ",".join(f"{key}={_escaped(value, _IN_PROPERTIES)}" for key, value in properties.items())
+            yield f"::{level} {text}::{_escaped(visible(annotation.message[:_LONGEST]), _ESCAPED)}"
+
+
+def summary_text(document: Document, title: str, room: int = MOST_BYTES) -> str:
+    """Return a document as a section of the summary of a job, of at most `room` bytes.
+
+    Whole blocks stay: half a table, or a fence that is not closed, would garble what follows.
+    """
+    blocks = [f"## {title}", *markdown_blocks(document)]
+    kept, size = 0, _ROOM
+    for block in blocks:
+        size += len(block.encode()) + 2
+        if size > room:
+            break
+        kept += 1
+    if kept < len(blocks):
+        blocks[kept:] = [f"{counted(len(blocks) - kept, 'block')} left out: GitHub takes 1 MiB of a step."]
+    return "\n\n".join(blocks) + "\n\n"
+
+
+def _escaped(text: str, escapes: dict[str, str]) -> str:
+    return "".join(escapes.get(letter, letter) for letter in text)
