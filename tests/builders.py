@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
+from inductor_probe.machine.python_child import ask_torch
+from inductor_probe.machine.roofline import ROOFLINE_CHILD, roofline_arguments
 from inductor_probe.model.bench import BenchResult, Measurement
+from inductor_probe.model.codec import from_json
 from inductor_probe.model.comparison import Comparison, Verdict
 from inductor_probe.model.decision import CauseCode, Decision, DecisionKind, Operand, Outcome, TorchFrame
 from inductor_probe.model.manifest import Manifest
+from inductor_probe.model.timing import Roofline
 from inductor_probe.store.manifest import manifest_to_json
 
 PLACE = TorchFrame("torch/_inductor/codegen/cpp.py", "TilingSelect.select_tiling", 3934)
@@ -100,3 +105,8 @@ def bench_result(*comparisons: Comparison, **changes: Any) -> BenchResult:
         "warnings": (),
     }
     return BenchResult(**{**facts, **changes})
+
+
+def roofline_of_device(device: str = "cpu", *, dtypes: Sequence[str] = ()) -> Roofline:
+    """Measure what a device of this machine reaches on one thread, as a process of a bench file does."""
+    return from_json(Roofline, ask_torch(ROOFLINE_CHILD, *roofline_arguments(device, dtypes=dtypes)))

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from inductor_probe.errors import RunFailedError
-from inductor_probe.machine.python_child import ask_torch
 from inductor_probe.model.bench import Overheads, RooflineRow
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
@@ -16,7 +15,6 @@ from inductor_probe.model.timing import KernelWork, Roofline
 
 ROOFLINE_CHILD = Path(__file__).with_name("roofline_child.py")
 """A program that measures it: `roofline_arguments` makes its arguments, `roofline_of` reads its answer."""
-_TIMEOUT_S = 120
 _SECONDS = 1.5
 _LOW, _HIGH = 0.01, 1.0
 _WINOGRAD = 4.0
@@ -24,24 +22,6 @@ _WINOGRAD = 4.0
 16 x 9 (Winograd's algorithm, which oneDNN and cuDNN choose on their own)."""
 _LAUNCH_CPU_S, _LAUNCH_CUDA_S = 2e-6, 5e-6
 """Shorter kernels are bound by being started, whatever they move."""
-
-
-def measure_roofline(
-    device: str = "cpu",
-    *,
-    threads: int = 1,
-    dtypes: Sequence[str] = (),
-    environment: Mapping[str, str] | None = None,
-) -> Roofline:
-    """Measure copies and matrix products of `dtypes` for a second and a half in all.
-
-    `device` is `cpu` or `cuda`, `threads` are torch's, `environment` is the child's: this process's if None.
-
-    Raises RunFailedError: torch could not run there, or has no such device.
-    """
-    arguments = roofline_arguments(device, threads=threads, dtypes=dtypes)
-    answer = ask_torch(ROOFLINE_CHILD, *arguments, environment=environment, timeout_s=_TIMEOUT_S)
-    return from_json(Roofline, answer)
 
 
 def roofline_arguments(

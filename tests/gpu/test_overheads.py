@@ -17,8 +17,8 @@ from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.overheads import measure_overheads
-from inductor_probe.machine.roofline import measure_roofline
 from inductor_probe.store.samples import overhead_samples
+from tests.builders import roofline_of_device
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
@@ -79,7 +79,7 @@ def test_both_sides_of_a_call_on_a_gpu_add_up(bench: Bench) -> None:
 
 
 def test_a_gpu_has_a_roofline() -> None:
-    found = measure_roofline("cuda", dtypes=["float32", "bfloat16"])
+    found = roofline_of_device("cuda", dtypes=["float32", "bfloat16"])
     memory, cache = found.peak("copy", "memory"), found.peak("copy", "cache")
     assert memory is not None
     assert cache is not None

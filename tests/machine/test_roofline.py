@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from inductor_probe.errors import RunFailedError
-from inductor_probe.machine.roofline import measure_roofline, roofline_rows
+from inductor_probe.machine.roofline import roofline_rows
 from inductor_probe.model.bench import OverheadRow, Overheads, RooflineRow
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
 from inductor_probe.report.words.remarks import sentence
+from tests.builders import roofline_of_device
 
 MIB = 1 << 20
 MACHINE = Roofline(
@@ -97,7 +98,7 @@ def test_a_roofline_is_the_same_again_from_json() -> None:
 
 @pytest.mark.compiles
 def test_this_machine_has_a_roofline() -> None:
-    found = measure_roofline(threads=1, dtypes=["float32", "float32", "no_such_dtype"])
+    found = roofline_of_device(dtypes=["float32", "float32", "no_such_dtype"])
     memory, cache = found.peak("copy", "memory"), found.peak("copy", "cache")
     assert memory is not None
     assert cache is not None
@@ -114,7 +115,7 @@ def test_a_device_that_is_not_there_is_said() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(RunFailedError, match="cannot query torch"):
-        measure_roofline("cuda")
+        roofline_of_device("cuda")
 
 
 def test_a_convolution_that_is_faster_than_a_matmul_may_take_fewer_products() -> None:

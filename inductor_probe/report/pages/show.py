@@ -401,7 +401,7 @@ def _link_facts(link: NodeLink) -> Iterator[tuple[str, str]]:
     for source in _in_order(link.sources)[:_MOST_LINES]:
         yield "from", source_text(source)
     if len(link.sources) > _MOST_LINES:
-        yield "", f"and {len(link.sources) - _MOST_LINES} more lines"
+        yield "", f"and {counted(len(link.sources) - _MOST_LINES, 'more line')}"
 
 
 def _fx_text(link: NodeLink, most: int = _MOST_FX) -> str:
