@@ -98,7 +98,7 @@ def layouts(words: tuple[str, ...], *, output_format: OutputFormat) -> int:
 
     NAME is a buffer (buf3), an input (arg0_1) or a node (op3); every buffer if left out.
     """
-    return give_rows(resolve(words, 1, ip.layouts), output_format)
+    return give_rows(resolve(words, 1, ip.layouts, question=True), output_format)
 
 
 @command(
@@ -111,7 +111,7 @@ def fusion(words: tuple[str, ...], *, everything: bool, output_format: OutputFor
     A and B are nodes (op3), fused ones (op3_op4) or buffers (buf3): fused when, or not why? With A alone:
     what it was fused with and what not. Without names: all of the graph.
     """
-    rows = resolve(words, 2, ip.fusion)
+    rows = resolve(words, 2, ip.fusion, question=True)
     return give_rows(rows, output_format, document=rows.page(everything=everything))
 
 
@@ -149,7 +149,7 @@ def why(
     Remarks of the C++ compiler are shown apart, once `probe asm`, or --compiler, has asked it.
     """
     query = partial(ip.ask_compiler, trust=trust) if compiler else ip.why
-    rows = resolve(words, 2, partial(query, kinds=kinds or ()))
+    rows = resolve(words, 2, partial(query, kinds=kinds or ()), question=True)
     return give_rows(rows, output_format, document=rows.page(everything=everything))
 
 
@@ -245,7 +245,7 @@ def show(
     """
     if output is not None and not annotate:
         raise ProbeError("-o needs --annotate", "probe show KERNEL --annotate -o FILE")
-    pages = resolve(words, 1, partial(ip.show, raw=raw, code=code))
+    pages = resolve(words, 1, partial(ip.show, raw=raw, code=code), question=not (raw or code))
     if annotate:
         _annotate(pages, output, line_directives=not no_line, force=force)
         return screen.warn(pages.problems)

@@ -37,18 +37,14 @@ _TARGETS = {
 """The word for a target in the usage line of a verb -> the last paragraph of its help."""
 
 _JSON = (
-    click.option("--json", is_flag=True, help="Print JSON with stable keys: --format json."),
     click.option(
-        "--fields", default="", metavar="KEYS",
-        help="Of JSON these keys: rows.name,rows.outcome.",
+        "--json", is_flag=True, help="Print JSON with stable keys; --fields KEYS, --limit N, --compact: less."
     ),
-    click.option(
-        "--limit", type=click.IntRange(min=0), metavar="N",
-        help="Records of each list of JSON, 0 for all.  [what fits in 8 KB about one name; else all]",
-    ),
-    click.option("--compact", is_flag=True, help="JSON in a line, without keys that hold nothing."),
-)  # fmt: skip
-"""How an answer is printed for programs."""
+    click.option("--fields", default="", metavar="KEYS", hidden=True),
+    click.option("--limit", type=click.IntRange(min=0), metavar="N", hidden=True),
+    click.option("--compact", is_flag=True, hidden=True),
+)
+"""How an answer is printed for programs: docs/json.md explains the three that are hidden."""
 IN_GITHUB = click.option(
     "--github", is_flag=True, help="Write annotations and a summary of the job for GitHub Actions, too."
 )
@@ -189,7 +185,9 @@ def shared_option(name: str, *names: str, **attributes: Any) -> Decorator[Any]:
     return click.option(name, *names, **{**_OPTIONS[name], **attributes})
 
 
-def resolve(words: Sequence[str], limit: int, query: Callable[..., Answer]) -> Answer:
+def resolve(
+    words: Sequence[str], limit: int, query: Callable[..., Answer], *, question: bool = False
+) -> Answer:
     """Return what `query` returns for the first reading of `words` that it finds something for.
 
     Names and where to look for them are typed in either order. With `limit` 1, `buf0` is a name in the latest
@@ -203,6 +201,7 @@ def resolve(words: Sequence[str], limit: int, query: Callable[..., Answer]) -> A
         query: is called with the names, None for each that is left out, and the target; raises NotFoundError
             where the run has no such name, or there is no such run or graph, and AmbiguousError where there
             are several.
+        question: the verb answers one about the names: `JsonForm` keeps its answer short.
 
     Raises:
         AmbiguousError: of the first reading that means several things, where no other means one.
@@ -227,7 +226,8 @@ def resolve(words: Sequence[str], limit: int, query: Callable[..., Answer]) -> A
             continue
         try:
             found = query(*names_read, *[None] * (limit - len(names_read)), target)
-            click.get_current_context().meta[SUBJECT] = bool(names_read)
+            if question and (context := click.get_current_context(silent=True)):
+                context.meta[SUBJECT] = bool(names_read)
             return found
         except NotFoundError as error:
             failures.append((target, error))

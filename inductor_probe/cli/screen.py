@@ -54,7 +54,8 @@ def give(
         show_json(view.output)
     else:
         show(view.document if document is None else document, output_format)
-    if click.get_current_context().meta.get(GITHUB):
+    context = click.get_current_context(silent=True)
+    if context and context.meta.get(GITHUB):
         _show_in_github(view)
     return ExitCode.OK if ok else ExitCode.MISMATCH
 

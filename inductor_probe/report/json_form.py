@@ -76,11 +76,11 @@ class JsonForm:
 
 
 def _ever_shorter(data: Data, rest: str) -> Iterator[Data]:
-    """Yield an answer, then less and less of it, at last without the keys that hold nothing."""
+    """Yield an answer, then less and less of it, at last without the lists that are far inside."""
     yield data
     for limit in _LIMITS:
         yield _shortened(data, limit, rest)
-    yield _filled(_shortened(data, _LIMITS[-1], rest))
+    yield _shortened(data, 1, rest, inner=0)
 
 
 def _only(data: Data, fields: Sequence[str]) -> Data:
@@ -113,10 +113,10 @@ def _only(data: Data, fields: Sequence[str]) -> Data:
     return kept
 
 
-def _shortened(data: Data, limit: int, rest: str, *, texts: bool = True) -> Data:
+def _shortened(data: Data, limit: int, rest: str, *, inner: int | None = None, texts: bool = True) -> Data:
     """Return an answer whose lists have at most `limit` records, with what was cut and the command for it.
 
-    With `texts` long ones are cut, too.
+    Lists that are far inside have at most `inner`. With `texts` long ones are cut, too.
     """
     shown: dict[str, list[int]] = {}
 
@@ -128,15 +128,16 @@ def _shortened(data: Data, limit: int, rest: str, *, texts: bool = True) -> Data
     def cut(value: Any, path: str) -> Any:
         if isinstance(value, dict):
             return {
-                key: inner if key in _NEVER_CUT else cut(inner, f"{path}.{key}" if path else key)
-                for key, inner in value.items()
+                key: part if key in _NEVER_CUT else cut(part, f"{path}.{key}") for key, part in value.items()
             }
         if texts and isinstance(value, str) and len(value) > (most := _TEXT * (limit + 1)):
             note(path, most, len(value))
             return f"{value[: most - 3]}..."
         if not isinstance(value, list):
             return value
-        most = limit if any(isinstance(item, dict) for item in value) else max(limit, _PLAIN)
+        most = max(limit, _PLAIN)
+        if any(isinstance(item, dict) for item in value):
+            most = limit if inner is None or path.count(".") < _DEEPEST else inner
         if len(value) > most:
             note(path, most, len(value))
         return [cut(item, path) for item in value[:most]]

@@ -276,7 +276,7 @@ def test_an_unreadable_file_is_named(probe: Probe, graph: Path, tmp_path: Path) 
 def test_internal_errors_are_sentences_and_tracebacks_on_request(probe: Probe, tmp_path: Path) -> None:
     code = (
         "import inductor_probe.cli.graphs as verbs, sys; from inductor_probe.cli import run\n"
-        "def broken(*_): raise RuntimeError('x')\n"
+        "def broken(*_, **__): raise RuntimeError('x')\n"
         "verbs.resolve = broken\n"
         "sys.exit(run(sys.argv[1:]))\n"
     )

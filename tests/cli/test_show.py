@@ -290,7 +290,7 @@ def test_json_of_a_node_has_formula_links_and_dependencies(probe: Probe) -> None
     assert {dep["record"] for dep in (*part["met"], *part["unmet"])} == {"MemoryDep"}
     assert part["formula"]["loops"][0] == {"variable": "p0", "size": 4, "reduced": False}
     assert shown["text"]["op3"][0] == "class op3_loop_body:"
-    (shown,) = json.loads(probe("show", "op3", ANTIALIAS, "--json").out)["pages"]
+    (shown,) = json.loads(probe("show", "op3", ANTIALIAS, "--json", "--limit", "0").out)["pages"]
     assert shown["text"]["op3"][0].startswith("for p0 < 4, ")
     store = shown["page"]["parts"][0]["formula"]["statements"][-1]
     assert (store["record"], store["target"]) == ("Store", "buf3[p0, p1, p2, p3]")

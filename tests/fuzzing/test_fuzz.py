@@ -67,4 +67,4 @@ def test_the_fuzzer_sees_output_that_is_not_of_its_schema(monkeypatch: pytest.Mo
         return 0
 
     monkeypatch.setattr("tests.fuzzing.tries.probe", keyless)
-    assert any("'rows' is a required property" in fault for fault in ask(["nodes", "--json"]).faults)
+    assert any("is a required property" in fault for fault in ask(["nodes", "--json"]).faults)
