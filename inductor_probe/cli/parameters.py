@@ -37,9 +37,7 @@ _TARGETS = {
 """The word for a target in the usage line of a verb -> the last paragraph of its help."""
 
 _JSON = (
-    click.option(
-        "--json", is_flag=True, help="Print JSON with stable keys; --fields KEYS, --limit N, --compact: less."
-    ),
+    click.option("--json", is_flag=True, help="Print JSON; less of it with --fields, --limit, --compact."),
     click.option("--fields", default="", metavar="KEYS", hidden=True),
     click.option("--limit", type=click.IntRange(min=0), metavar="N", hidden=True),
     click.option("--compact", is_flag=True, hidden=True),
