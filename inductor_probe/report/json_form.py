@@ -25,6 +25,7 @@ _PLAIN = 8
 _TEXT = 60
 """Characters of a text for each record that a list may have, and as many again."""
 _KEPT = ("verb", "version", "problems", "cut", "rest")
+"""Of every answer, whichever fields are asked for."""
 _NEVER_CUT = ("outcome", "cause", "code", "operands", "path")
 _DEEPEST = 3
 """Keys of the place that is named where something was cut: what was cut further inside is added up there."""
@@ -142,7 +143,7 @@ def _shortened(data: Data, limit: int, rest: str, *, inner: int | None = None, t
             note(path, most, len(value))
         return [cut(item, path) for item in value[:most]]
 
-    short = {key: value if key in _KEPT else cut(value, key) for key, value in data.items()}
+    short = {key: value if key in ("verb", "rest") else cut(value, key) for key, value in data.items()}
     if not shown:
         return data
     lists = [{"key": key, "shown": kept, "of": whole} for key, (kept, whole) in shown.items()]
