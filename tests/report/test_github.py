@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from inductor_probe.model.expectation import Checked, ExpectOutput, expectation_of
+from inductor_probe.model.op_check import OpCase, OpCheckOutput, OpChecks, OpFailure
+from inductor_probe.model.perf import CaseKey, CompareOutput, CompareRow, ResultEntry
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.report.document import Column, Line, Table
 from inductor_probe.report.github import Annotation, annotation_lines, annotations_of, summary_text
@@ -27,6 +30,24 @@ def test_what_fails_is_an_error_and_what_is_not_known_or_read_a_warning() -> Non
         "::error title=probe expect::g: --kernels 1 FAILS: 2 kernels%3A k, l".replace("%3A", ":"),
         "::warning title=probe expect::g: --kernels 1 is not known: 2 kernels: k, l",
         "::warning title=probe expect,file=d/ir.txt,line=3::line 3 is not understood",
+    ]
+
+
+def test_wrong_operators_and_regressions_are_errors_that_name_what_is_wrong() -> None:
+    case = OpCase("flip", "uint8", "static", "given", "compiled")
+    failure = OpFailure("flip", "compiled", "values", "not-called", (), (case,), 1, "flip(x)", 6)
+    checks = OpChecks(torch="2.13.0", device="cpu", rows=(), failures=(failure,))
+    assert list(annotations_of(OpCheckOutput(checks=checks))) == [
+        Annotation("error", "flip: torch traced the sample without calling it")
+    ]
+    key = CaseKey("check_flip.py", "rows", (), "cpu", 1)
+    slower, other = (
+        CompareRow(key, column, 4e-6, 5e-6, 1.25, 1.2, 1.3, "SLOWER") for column in ("compiled", "eager")
+    )
+    entry = cast("ResultEntry", None)  # nothing of it is shown
+    output = CompareOutput(a=entry, b=entry, rows=(slower, other), regressions=1)
+    assert [each.message for each in annotations_of(output)] == [
+        "check_flip.py rows, compiled: 1.25x (1.20 to 1.30), 4.000 us and 5.000 us"
     ]
 
 
