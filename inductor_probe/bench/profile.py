@@ -17,7 +17,7 @@ import numpy as np
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.overheads import CALL, Rounds, overheads_of, within
 from inductor_probe.errors import RunFailedError
-from inductor_probe.harness.budget import PROCESSES, ROOFLINE
+from inductor_probe.harness.budget import ALLOWED, PROCESSES, ROOFLINE
 from inductor_probe.machine.gpu import names_gpu
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.bench import BenchSettings
@@ -80,8 +80,8 @@ def profile_bench_file(
 ) -> tuple[Profile, tuple[FlopCount, ...] | None]:
     """Profile a graph by its bench file: this executes the code in it, in child processes.
 
-    On a CPU there are three, and the one whose calls are the fastest stands for all: where the heap of one
-    lies so that it gives memory back at the end of each call, a call takes up to twice as long in it.
+    On a CPU there are three, if they fit, and the one whose calls are the fastest stands for all: where the
+    heap of one lies so that it gives memory back at the end of each call, a call takes up to twice as long.
 
     Args:
         settings: `budget`, `threads`, `inputs`, `sizes`, `cxxflags` and `imports` count.
@@ -106,9 +106,9 @@ def profile_bench_file(
             progress(f"compiling {event['name']}")
 
     imports = [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
-    processes = 1 if names_gpu(file.source) else PROCESSES
+    processes, measuring = 1 if names_gpu(file.source) else PROCESSES, settings.budget * (1 - ROOFLINE)
     options = {
-        "budget": settings.budget * (1 - ROOFLINE) / processes,
+        "budget": measuring / processes,
         "threads": settings.threads,
         "inputs": settings.inputs,
         "sizes": list(settings.sizes),
@@ -131,7 +131,8 @@ def profile_bench_file(
                     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
                     server.job({"job": "compile", "children": min(kernels, cores)}, hear)
                 for _ in range(processes):
-                    server.job(request, hear)
+                    if another_fits(results, measuring):
+                        server.job(request, hear)
             except JobFailedError as error:
                 raise error.error(file.path) from error
             conclusions = [_Conclusion(file, settings.threads, result) for result in results]
@@ -147,6 +148,15 @@ def profile_bench_file(
                 remark = measured("roofline-not-measured", "analysis", Subject("machine", ""), numbers)
                 return replace(profile, remarks=(*profile.remarks, remark)), flops
     return replace(profile, roofline=roofline), flops
+
+
+def another_fits(results: Sequence[Event], budget: float) -> bool:
+    """Tell whether one more process like those before keeps the budget.
+
+    One whose calls take a second makes a few of them, however little it was given.
+    """
+    spent = [result["seconds"] for result in results]
+    return not spent or sum(spent) + max(spent) <= ALLOWED * budget
 
 
 def new_pages(results: Sequence[Event]) -> Iterator[Remark]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.api.profile import Profiles, joined
 from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts, within
-from inductor_probe.bench.profile import new_pages
+from inductor_probe.bench.profile import another_fits, new_pages
 from inductor_probe.bench.times import once_timed
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.profile import NestTime, Profile, ProfilePart
@@ -207,3 +207,9 @@ def test_new_pages_are_said_of_the_processes_that_were_given_some(
         return
     assert dict(remarks[0].numbers) == {**numbers, "size": 990 * mmap.PAGESIZE}
     assert sentence(remarks[0]).startswith("in 1 of 3 processes each call is given 990 new pages")
+
+
+@pytest.mark.parametrize(("spent", "fits"), [([], True), ([0.9], True), ([1.3, 1.2], False), ([1.9], False)])
+def test_calls_of_seconds_are_profiled_in_fewer_processes(spent: list[float], fits: bool) -> None:
+    """Three processes that each take a call of every side took three times the budget."""
+    assert another_fits([{"seconds": seconds} for seconds in spent], 3.0) == fits
