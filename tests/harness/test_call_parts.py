@@ -88,6 +88,6 @@ def test_parts_of_a_forward_with_a_break_and_its_backward_and_all_is_put_back() 
 
 
 def _code(module: SimpleNamespace) -> Any:
-    """Return the code of a wrapper; None of a module without one, such as a kernel that another test compiled."""
+    """Return the code of a wrapper; None of a module without one: kernels that other tests compiled."""
     call = getattr(getattr(module, "Runner", module), "call", None)
     return getattr(call, "__code__", None)
