@@ -9,7 +9,7 @@ DEMO := build/demo
 # The longest files come first (tests/conftest.py), which xdist would order by their numbers of tests.
 # Two workers more than there are processors: tests that wait for a budget, a lock or a child use none.
 WORKERS := -n $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 2 ))) --dist loadfile --no-loadscope-reorder
-# Each worker imports all tests, whose assertions pytest rewrites: kept, that is done once.
+# Each worker imports all tests, whose assertions pytest rewrites: workers share the files that it writes.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 TIMED := $(addprefix tests/gpu/test_,clock.py configs.py overheads.py perf.py profile.py)
 PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"

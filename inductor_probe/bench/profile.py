@@ -198,13 +198,17 @@ class _Conclusion:
             for key in ("inside", "note", "steady")
         )
         self._call = self._time(pristine)
-        self.call = self._call[0]
         self._line_seconds = self._series_of_lines(self.clocked)
         self._kernels: dict[str, np.ndarray] = {}
         self._nests: dict[tuple[str, int], np.ndarray] = {}
         self._threads_of: dict[tuple[str, int], tuple[int, float]] = {}
         self._launch_counts: Counter[str] = Counter()
         self._sum_launches()
+
+    @property
+    def call(self) -> float:
+        """Seconds of a call of the code as it is."""
+        return self._call[0]
 
     def profile(self) -> Profile:
         """Return all rows."""

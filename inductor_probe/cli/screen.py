@@ -110,12 +110,12 @@ def show_json(output: Output) -> None:
     """Print a result as JSON, and nothing else: as much of it as `--fields` and `--limit` say."""
     context = click.get_current_context()
     form: JsonForm = context.meta[FORM]
-    rest = shlex.join(["probe", *without_limit(context.find_root().obj), "--limit", "0"])
+    rest = shlex.join(["probe", *_without_limit(context.find_root().obj), "--limit", "0"])
     data = cast("dict[str, Any]", to_json(output))
     sys.stdout.write(form.text(data, subject=context.meta.get(SUBJECT, False), rest=rest) + "\n")
 
 
-def without_limit(arguments: Sequence[str]) -> list[str]:
+def _without_limit(arguments: Sequence[str]) -> list[str]:
     """Return the arguments of a verb without `--limit` and its number."""
     behind = {place + 1 for place, word in enumerate(arguments) if word == "--limit"}
     return [

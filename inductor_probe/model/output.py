@@ -67,7 +67,7 @@ class FailureOutput:
     """What `--json` of any verb prints where it fails; the exit status is 2, or 130 after Ctrl-C.
 
     Attributes:
-        verb: that which was called; empty where there is no such verb.
+        verb: the one that was called; empty if it is unknown.
         version: of the form.
     """
 

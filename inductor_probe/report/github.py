@@ -5,7 +5,7 @@
 
 The commands are those of "Workflow commands for GitHub Actions": `%`, line ends, and in properties `:` and
 `,` are escaped. GitHub shows ten annotations of a kind for each step, and takes a summary of 1 MiB; what is
-more is cut here, with a line that says so, the most important first.
+more is cut here, with a line that says so.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def annotation_lines(annotations: Iterable[Annotation], title: str, folder: Path
         shown: Sequence[Annotation] = found
         if len(found) > MOST_ANNOTATIONS:
             more = counted(len(found) - MOST_ANNOTATIONS + 1, f"more {level}")
-            note = Annotation(found[0].level, f"and {more}: the summary of the job has them")
+            note = Annotation(found[0].level, f"and {more}")
             shown = [*found[: MOST_ANNOTATIONS - 1], note]
         for annotation in shown:
             properties = {"title": title}

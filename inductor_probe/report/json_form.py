@@ -3,9 +3,9 @@
     {"verb": "why", ..., "rows": [{...}, {...}],
      "cut": [{"key": "rows", "shown": 2, "of": 133}], "rest": "probe why buf3 --json --limit 0"}
 
-What is cut is said, with the command that gives the rest. Lists of records are cut at their ends, as the
-first of a list are those that matter most; of other lists, such as sizes of a buffer, and of text only long
-ones are. What was decided (`outcome`, `cause`, `operands`) is never cut.
+`cut` lists what was left out, `rest` is the command that prints all. Lists of records lose their last ones;
+other lists, such as the sizes of a buffer, and text are shortened only where they are long. The values of
+`outcome`, `cause` and `operands` are never shortened, but a list of decisions may lose its last ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _KEPT = ("verb", "version", "problems", "cut", "rest")
 """Of every answer, whichever fields are asked for."""
 _NEVER_CUT = ("outcome", "cause", "code", "operands", "path")
 _DEEPEST = 3
-"""Keys of the place that is named where something was cut: what was cut further inside is added up there."""
+"""Keys in the name of a place in `cut`: counts from further inside are added up there, and lists further
+inside are the first to go."""
 
 Data = dict[str, Any]
 
@@ -38,7 +39,7 @@ class JsonForm:
     """How much of an answer is printed.
 
     Attributes:
-        fields: keys, with dots to those inside (`rows.outcome`), that are kept; all where there are none.
+        fields: keys to print, with dots to those inside (`rows.outcome`); empty: all of them.
         limit: records of a list at most, 0 for all; None: all, or of an answer about one subject as many as
             fit in `MOST_BYTES`.
         compact: one line, without the keys that hold nothing. Without it, an answer is in one line where it
@@ -143,7 +144,8 @@ def _shortened(data: Data, limit: int, rest: str, *, inner: int | None = None, t
             note(path, most, len(value))
         return [cut(item, path) for item in value[:most]]
 
-    short = {key: value if key in ("verb", "rest") else cut(value, key) for key, value in data.items()}
+    whole = ("verb", "rest", *_NEVER_CUT)
+    short = {key: value if key in whole else cut(value, key) for key, value in data.items()}
     if not shown:
         return data
     lists = [{"key": key, "shown": kept, "of": whole} for key, (kept, whole) in shown.items()]

@@ -27,7 +27,7 @@ def test_what_fails_is_an_error_and_what_is_not_known_or_read_a_warning() -> Non
     problem = Problem("line 3 is not understood", Span(Path("/repo/d/ir.txt"), 3, 3))
     output = ExpectOutput(path=Path("r"), ok=False, outcomes=(unknown, holds, fails), problems=(problem,))
     assert list(annotation_lines(annotations_of(output), "probe expect", Path("/repo"))) == [
-        "::error title=probe expect::g: --kernels 1 FAILS: 2 kernels%3A k, l".replace("%3A", ":"),
+        "::error title=probe expect::g: --kernels 1 FAILS: 2 kernels: k, l",
         "::warning title=probe expect::g: --kernels 1 is not known: 2 kernels: k, l",
         "::warning title=probe expect,file=d/ir.txt,line=3::line 3 is not understood",
     ]
