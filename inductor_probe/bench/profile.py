@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.overheads import CALL, Rounds, overheads_of, within
+from inductor_probe.bench.session import over_budget
 from inductor_probe.errors import RunFailedError
 from inductor_probe.harness.budget import ALLOWED, PROCESSES, ROOFLINE
 from inductor_probe.machine.gpu import names_gpu
@@ -138,16 +140,20 @@ def profile_bench_file(
             conclusions = [_Conclusion(file, settings.threads, result) for result in results]
             conclusion = min(conclusions, key=lambda one: one.call)
             profile, flops = conclusion.profile(), conclusion.samples.flops
-            profile = replace(profile, remarks=(*profile.remarks, *new_pages(results)))
+            remarks, spent = (*profile.remarks, *new_pages(results)), sum(one["seconds"] for one in results)
+            profile = replace(profile, remarks=remarks, measured=spent)
             progress("measuring what this machine can copy and multiply")
             try:
-                seconds = max(settings.budget * ROOFLINE, _SHORTEST_ROOFLINE_S)
+                seconds, begin = max(settings.budget * ROOFLINE, _SHORTEST_ROOFLINE_S), perf_counter()
                 roofline = server.roofline(profile.device, settings.threads, dtypes(flops), seconds)
             except (JobFailedError, RunFailedError) as error:  # times are good without it
                 numbers = {"error": error.message}
                 remark = measured("roofline-not-measured", "analysis", Subject("machine", ""), numbers)
                 return replace(profile, remarks=(*profile.remarks, remark)), flops
-    return replace(profile, roofline=roofline), flops
+    remarks = (*profile.remarks, *over_budget(spent, measuring))
+    return replace(
+        profile, roofline=roofline, measured=spent + perf_counter() - begin, remarks=remarks
+    ), flops
 
 
 def another_fits(results: Sequence[Event], budget: float) -> bool:
@@ -391,18 +397,21 @@ class _Conclusion:
         refused = {name: f"its copy does not compile: {why}" for name, why in self.result["refused"]}
         differing = dict.fromkeys(self.result["differing"], "its copy computes something else")
         problems = {**self.file.problems, **refused, **differing}
-        unclocked = self._series_of_lines(self.result["plain"])
+        unclocked = self._series_of_lines(self.result["plain"])  # none where calls are too long for both
         for kernel in self.file.nests:
             if kernel in problems:
                 yield KernelClock(kernel, problems[kernel])
             elif kernel in self._kernels:
+                notes = self._clock_reads(kernel) + self._launch_counts[kernel]
+                if not self.result["plain"]:
+                    yield KernelClock(kernel, notes=notes, note=self._note)
+                    continue
                 numbers = [number for number, line in enumerate(self.lines) if line["target"] == kernel]
                 plain, clocked = (
                     np.sum([series[number] for number in numbers], axis=0)
                     for series in (unclocked, self._line_seconds)
                 )
                 added = self._time(clocked - plain)
-                notes = self._clock_reads(kernel) + self._launch_counts[kernel]
                 yield KernelClock(kernel, None, self._time(plain)[0], *added, notes, self._note)
 
     def _timeline(self) -> Iterator[TimelineSpan]:

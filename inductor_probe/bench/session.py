@@ -143,10 +143,14 @@ def server_of(path: Path, settings: BenchSettings) -> Iterator[Server]:
 
 def _note_budget(state: State, settings: BenchSettings) -> None:
     """Warn where measuring took much longer than it should have."""
-    if state.spent > _EXCEEDED * settings.budget:
-        numbers = {"measured_s": state.spent, "budget_s": settings.budget}
-        warning = measured("budget-exceeded", "analysis", Subject("machine", ""), numbers)
-        state.processes[-1]["warnings"].append(plain(warning))
+    state.processes[-1]["warnings"] += map(plain, over_budget(state.spent, settings.budget))
+
+
+def over_budget(spent: float, budget: float) -> Iterator[Remark]:
+    """Yield that measuring took much longer than it should have, in seconds."""
+    if spent > _EXCEEDED * budget:
+        numbers = {"measured_s": spent, "budget_s": budget}
+        yield measured("budget-exceeded", "analysis", Subject("machine", ""), numbers)
 
 
 def _enough(state: State, settings: BenchSettings, fewest: int, most: int) -> bool:

@@ -17,7 +17,8 @@ and the first part among processes: a quarter for each of the first three, less 
 them since those differ (`share_of`). Where calls are so long that a share is not enough for one of each
 side, there are fewer processes (`processes_within`), fewer comparisons (`Budget.left` against what one takes
 at least), and no overheads, whose part the comparisons have then. One thing is always measured: one call of
-each side of the first comparison.
+each side of the first comparison; of a profile three rounds of a call as it is and one with clocks. What is
+above its part of the budget for that is said.
 """
 
 from __future__ import annotations

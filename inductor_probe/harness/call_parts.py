@@ -30,7 +30,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch._dynamo
@@ -39,7 +39,20 @@ from torch._inductor.codecache import PyCodeCache
 from torch._inductor.output_code import CompiledFxGraph
 
 from inductor_probe.harness.bench import Call, replaced
-from inductor_probe.harness.budget import Budget
+from inductor_probe.harness.budget import LONG_S, Budget
+from inductor_probe.harness.call_marks import (
+    DYNAMO,
+    END,
+    FORWARD,
+    FX,
+    LINES,
+    RUN,
+    Costs,
+    Level,
+    added,
+    costs_of,
+    timed,
+)
 from inductor_probe.harness.inputs import tensors_of
 from inductor_probe.harness.laps import clock_of
 from inductor_probe.harness.marked_wrappers import MOST_NOTES, CppWrapper, Marks, PythonWrapper
@@ -55,18 +68,6 @@ MOST_CALLS = 200  # of a lap
 LAPS = 2  # of which the faster counts
 DEVICE_ROUNDS = 5
 COPIES = ("Memcpy", "Memset")
-
-
-class Level(NamedTuple):
-    """What a mark begins: a function of `dynamo`, a graph of inductor (`fx`) or its `call`, by its number."""
-
-    kind: str
-    number: int = 0
-
-
-DYNAMO, FX, END = Level("dynamo"), Level("fx"), Level("end")
-RUN, FORWARD = Level("run"), Level("forward")  # at the begin of a call, and behind its forward
-LINES = {"launch": "kernel", "library": "library", "copy": "copy"}  # lines of a wrapper that run something
 
 
 class NothingCompiledError(Exception):
@@ -167,20 +168,25 @@ class _Measurement:
         further: dict[str, Collection[str]] = {"fx": (), "call": (), "lines": LINES.values()}
         further["dynamo"] = ("between", "forward") if self.backward is not None else ("between",)
         wait: Call = clock.stream.wait if clock else lambda: None
-        calls = self._calls(self._run)
-        costs = _costs(self.now)
+        calls, long = self._calls(self._run)
+        costs = costs_of(self.now)
+        # In a long call, clocks of all levels together are not seen, nor that the interpreter is new to them.
+        levels = [tuple(further)] if long else [(level,) for level in further]
+        times = range(1 if long else LAPS)
 
         def plain() -> None:
-            self._run()
-            self._note("compiled", "", min(self._lap(self._run, calls, wait) for _ in range(LAPS)))
+            if not long:
+                self._run()
+            self._note("compiled", "", min(self._lap(self._run, calls, wait) for _ in times))
 
-        def marked(level: str) -> None:
-            with self._marking(level):
-                self._marked_run()  # what the interpreter specialised is specialised anew
-                laps = [self._marked_lap(calls, wait, costs) for _ in range(LAPS)]
+        def marked(levels: Collection[str]) -> None:
+            with self._marking(levels):
+                if not long:
+                    self._marked_run()  # what the interpreter specialised is specialised anew
+                laps = [self._marked_lap(calls, wait, costs) for _ in times]
             for (kind, name), seconds in laps[0].items():
-                if kind.startswith(level) or kind in further[level]:
-                    self._note(kind, name, min(seconds, laps[1].get((kind, name), seconds)))
+                if any(kind.startswith(level) or kind in further[level] for level in levels):
+                    self._note(kind, name, min(seconds, laps[-1].get((kind, name), seconds)))
 
         def empty() -> None:
             seconds = {
@@ -189,13 +195,14 @@ class _Measurement:
             for name, signatures in self.seen.launches.items():
                 self._note("launch", name, sum(seconds[nearest(letters, empties)] for letters in signatures))
 
-        sides: list[Call] = [plain, *(partial(marked, level) for level in ("dynamo", "fx", "call", "lines"))]
+        sides: list[Call] = [plain, *(partial(marked, each) for each in levels)]
         sides += [*([empty] if empties else []), *self._guards()]
-        rounds = 0
-        while rounds < FEWEST_ROUNDS or budget.left > 0:
+        rounds, round_s = 0, 0.0
+        while rounds < FEWEST_ROUNDS or budget.left > round_s / 2:
+            left = budget.left
             for side in rng.sample(sides, len(sides)):
                 side()
-            rounds += 1
+            rounds, round_s = rounds + 1, left - budget.left
         if clock is not None:
             self._on_device(clock)
         return self._plain("cpu" if clock is None else "cuda", rounds)
@@ -232,12 +239,14 @@ class _Measurement:
             self.restore()
         return taken / 1e9 / calls
 
-    def _calls(self, run: Call) -> int:
-        """Return of how many calls a lap is."""
-        self._lap(run, 2)
-        seconds = min(self._lap(run, 1) for _ in range(3))
+    def _calls(self, run: Call) -> tuple[int, bool]:
+        """Return of how many calls a lap is, and whether they are long."""
+        if (seconds := self._lap(run, 1)) > LONG_S:
+            return 1, True
+        self._lap(run, 1)
+        seconds = min(seconds, *(self._lap(run, 1) for _ in range(3)))
         most = min([self.most, *(MOST_NOTES // max(each.notes, 1) for each in self.seen.wrappers.values())])
-        return max(1, min(round(LAP_S / max(seconds, 1e-9)), most))
+        return max(1, min(round(LAP_S / max(seconds, 1e-9)), most)), False
 
     # What a call runs.
 
@@ -324,8 +333,8 @@ class _Measurement:
     # Laps with clocks.
 
     @contextmanager
-    def _marking(self, level: str) -> Iterator[None]:
-        """Read a clock around what is of a level."""
+    def _marking(self, levels: Collection[str]) -> Iterator[None]:
+        """Read a clock around what is of some levels."""
         marks, now, call = self.marks, self.now, CompiledFxGraph.__call__
 
         def timed_graph(graph: Any, inputs: Any) -> Any:
@@ -335,23 +344,24 @@ class _Measurement:
             return out
 
         def timed_function(_: int, function: Any) -> Any:
-            return _timed(function, DYNAMO, marks, now)
+            return timed(function, DYNAMO, marks, now)
 
         with ExitStack() as stack:
-            if level == "dynamo":
+            if "dynamo" in levels:
                 stack.enter_context(self._functions_replaced(self.seen.functions, timed_function))
-            elif level == "fx":
+            if "fx" in levels:
                 stack.enter_context(_patched(CompiledFxGraph, "__call__", timed_graph))
-            else:
+            if "call" in levels or "lines" in levels:
                 for number, graph in enumerate(self.seen.graphs):
-                    timed = _timed(graph.current_callable, Level("call", number), marks, now)
-                    stack.enter_context(_patched(graph, "current_callable", timed))
-            if level == "lines":
+                    call_level = Level("call", number)
+                    marked = timed(graph.current_callable, call_level, marks, now)
+                    stack.enter_context(_patched(graph, "current_callable", marked))
+            if "lines" in levels:
                 for wrapper in self.seen.wrappers.values():
                     stack.enter_context(wrapper.marking(marks, now))
             yield
 
-    def _marked_lap(self, calls: int, wait: Call, costs: _Costs) -> dict[tuple[str, str], float]:
+    def _marked_lap(self, calls: int, wait: Call, costs: Costs) -> dict[tuple[str, str], float]:
         """Return the seconds a call of each part that was marked: a kind and a name."""
         cpp = [each for each in self.seen.wrappers.values() if isinstance(each, CppWrapper)]
         for wrapper in cpp:
@@ -361,47 +371,9 @@ class _Measurement:
         marks = list(self.marks)
         if notes := [note for wrapper in cpp for note in wrapper.read()]:
             marks = sorted([*marks, *notes], key=lambda mark: mark[1])
-        parts, counts = self._added(marks, costs)
+        parts, counts = added(marks, self.seen.wrappers, costs)
         self.counts |= {part: max(1, round(count / calls)) for part, count in counts.items()}
         return {part: taken / 1e9 / calls for part, taken in parts.items()}
-
-    def _added(
-        self, marks: Marks, costs: _Costs
-    ) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], int]]:
-        """Return the nanoseconds between marks by kind and name, and how many there were."""
-        parts: dict[tuple[str, str], float] = {}
-        counts: dict[tuple[str, str], int] = {}
-
-        def add(kind: str, name: str, taken: float) -> None:
-            parts[kind, name] = parts.get((kind, name), 0.0) + taken
-            counts[kind, name] = counts.get((kind, name), 0) + 1
-
-        stack: list[tuple[Level, int]] = []
-        line: tuple[int, int] | None = None
-        begin = end = 0
-        behind = False  # the forward
-        for what, at in marks:
-            if line is not None and (wrapper := self.seen.wrappers.get(stack[-1][0].number)):
-                row = wrapper.lines[line[0]]
-                if row.kind in LINES:
-                    name = row.kind if row.kind == "copy" else row.target
-                    add(LINES[row.kind], name, at - line[1] - costs.mark)
-            line = (what, at) if not isinstance(what, Level) and what >= 0 else None
-            if what is RUN:
-                begin, end, behind = at, 0, False
-            elif what is FORWARD:
-                add("forward", "", at - begin - costs.mark)
-                behind = True
-            elif what is END:
-                level, first = stack.pop()
-                if not stack:
-                    add(f"{level.kind}-backward" if behind else level.kind, "", at - first - costs.inside)
-                    end = at
-            elif isinstance(what, Level):
-                if end and not behind and what is DYNAMO:
-                    add("between", "", at - end - costs.outside)
-                stack.append((what, at))
-        return parts, counts
 
     # Guards.
 
@@ -427,7 +399,7 @@ class _Measurement:
         compiled = counters["frames"]["total"]
         try:
             with self._functions_replaced(self.seen.functions, stub):
-                calls = self._calls(self._forward)
+                calls, _ = self._calls(self._forward)
                 take(calls)
             if counters["frames"]["total"] != compiled:
                 raise RuntimeError("what follows a graph break was compiled again")
@@ -518,55 +490,6 @@ class _Measurement:
             ],
             "remarks": self.remarks,
         }
-
-
-class _Costs(NamedTuple):
-    """Nanoseconds that readings of the clock take: in a timed function between its two, and outside of them.
-
-    `mark` is between two marks with nothing between them.
-    """
-
-    inside: float
-    outside: float
-    mark: float
-
-
-def _timed(
-    function: Callable[..., Any], level: Level, marks: Marks, now: Callable[[], int]
-) -> Callable[..., Any]:
-    """Return a function that does the same, and marks its begin and end."""
-
-    def timed(*args: Any) -> Any:
-        marks.append((level, now()))
-        out = function(*args)
-        marks.append((END, now()))
-        return out
-
-    return timed
-
-
-def _costs(now: Callable[[], int]) -> _Costs:
-    """Measure what reading clocks takes."""
-
-    def nothing(_: Any) -> None: ...
-
-    def seconds(run: Callable[[Any], object]) -> float:
-        begin = now()
-        for _ in range(200):
-            run(None)
-        return (now() - begin) / 200
-
-    marks: Marks = []
-    timed = _timed(nothing, END, marks, now)
-    plain, clocked = (min(seconds(run) for _ in range(20)) for run in (nothing, timed))
-    between = sorted(end - begin for (_, begin), (_, end) in zip(marks[::2], marks[1::2], strict=True))
-    inside = between[len(between) // 2]
-    marks.clear()
-    for _ in range(200):
-        marks.append((END, now()))
-        marks.append((END, now()))
-    mark = sorted(end - begin for (_, begin), (_, end) in zip(marks[::2], marks[1::2], strict=True))
-    return _Costs(max(inside - plain, 0.0), max(clocked - inside, 0.0), mark[len(mark) // 2])
 
 
 def _inner(space: dict[str, Any], name: str) -> tuple[Any, str, Any]:

@@ -87,8 +87,9 @@ class Part:
 
     def _block(self, side: Side, number: int) -> float:
         """Time a block: the fastest of laps that kept their cores, each taken again where it did not."""
-        run_once(side, number)  # inside the wrapper its data are warm from the step before, too
-        laps = [kept_lap(side, number, self.tries) for _ in range(2 * side.laps)]
+        if not side.long:
+            run_once(side, number)  # inside the wrapper its data are warm from the step before, too
+        laps = [kept_lap(side, number, self.tries) for _ in range(1 if side.long else 2 * side.laps)]
         block = fastest(laps)
         self.repeated += sum(lap.taken - 1 for lap in laps)
         self.disturbed += block.lost > 0
@@ -162,9 +163,9 @@ def measure_overheads(
 ) -> dict[str, Any]:
     """Time kernels, launches, and the wrapper in turn within `budget`; return it for JSON.
 
-    Three rounds there are at least. Compiling empty kernels does not count. `further` parts take
-    turns with the others, and keep what they measure. Without `kernels` those are not timed alone, and no lap
-    of the call is taken again: `further` parts have it, too.
+    Three rounds there are at least. Compiling empty kernels does not count, nor does a call of each kind in
+    which allocations and operations are counted. `further` parts take turns with the others, and keep what
+    they measure. Without `kernels` they are all there is.
 
     Its keys are `device`, `allocations` (by the wrapper, a call), `parts` (see `Part`, in the order they
     run), `flops` (pairs of operator and count, in the order of the graph; null without a reference) and
@@ -183,27 +184,31 @@ def measure_overheads(
         except Exception as error:  # a library call may not be one to repeat: of its own, or out of memory
             parts = []
             remarks.append(remark("kernels-not-timed", error=first_line(error)))
-        ring = two_slots(inputs, rng)
-        call = Subject("call", lambda values: lambda: entry(list(values)), inputs)
-        parts.append(Part("call", "call", make_side(call, ring)))
+        if kernels:
+            ring = two_slots(inputs, rng)
+            call = Subject("call", lambda values: lambda: entry(list(values)), inputs)
+            parts.append(Part("call", "call", make_side(call, ring)))
         # All of them once a round, in random order, so that differences are taken within a round.
-        number = 0
-        while number < FEWEST_ROUNDS or budget.left > 0:
+        number, round_s = 0, 0.0
+        while number < FEWEST_ROUNDS or budget.left > round_s / 2:
+            left = budget.left
             for part in rng.sample(turns := [*parts, *further], len(turns)):
-                part.tries = TRIES if kernels and budget.left > 0 else 1
+                part.tries = TRIES if budget.left > 0 else 1
                 if clock:
                     part.on_cuda(number, clock)
                 else:
                     part.on_cpu(number)
-            number += 1
+            number, round_s = number + 1, left - budget.left
         allocated: list[Any] = []
-        with watched_allocators(bench.namespace, allocated.append):
-            entry(clone(inputs))
+        with budget.paused():
+            with watched_allocators(bench.namespace, allocated.append):
+                entry(clone(inputs))
+            flops = flops_of(bench, inputs, remarks)
         return {
             "device": "cpu" if gpu is None else "cuda",
             "allocations": len(allocated),
             "parts": [part.plain() for part in parts],
-            "flops": flops_of(bench, inputs, remarks),
+            "flops": flops,
             "remarks": remarks + (clock.remarks if clock else []),
         }
 

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from inductor_probe.harness.budget import LONG_S
 from inductor_probe.harness.call_parts import MOST_CALLS as MOST_MARKED
 from inductor_probe.harness.call_parts import measure_call_parts
 from inductor_probe.harness.measure import SHORT_S, describe
@@ -152,16 +153,23 @@ class OwnCall:
         - `varies`: eager gives other values each time it is called.
         - `other-form`: compiled gives outputs of other sizes or dtypes, or another number of them.
         - `parameters-not-kept`: memory was too small for copies of parameters.
+
+        Long calls that agree are not made again.
         """
         remarks: list[tuple[str, Facts]] = []
+        if not self.state.parameters_kept:
+            remarks.append(("parameters-not-kept", {}))
         results = {side: self._outcome(side) for side in (EAGER, COMPILED)}
+        rounding = max((_rounding(one.dtype) for one in results[EAGER]), default=0.0)
+        error = _error(results[COMPILED], results[EAGER])
+        agree = error is not None and error <= rounding
+        if agree and not self.backward and min(self.seconds.values()) > LONG_S:
+            return remarks
         again, _ = self._outcome(EAGER), self._outcome(COMPILED)  # a backward was compiled by the first
         changed = [*self.state.changed]
         draw_otherwise()
         drawn = self._outcome(EAGER)
         self.state.changed = changed  # not the random numbers that were drawn here
-        rounding = max((_rounding(one.dtype) for one in results[EAGER]), default=0.0)
-        error = _error(results[COMPILED], results[EAGER])
         if error is None:
             remarks.append(("other-form", {}))
         elif (_error(again, results[EAGER]) or 0.0) > rounding:
@@ -170,8 +178,6 @@ class OwnCall:
             remarks.append(("draws", {}))
         elif error > rounding:
             remarks.append(("differs", {"error": error}))
-        if not self.state.parameters_kept:
-            remarks.append(("parameters-not-kept", {}))
         return remarks
 
     def _outcome(self, side: str) -> list[torch.Tensor]:

@@ -170,11 +170,11 @@ def _shifted(storage: Any, offset: int) -> Any:
     return copy.untyped_storage().copy_(storage)
 
 
-def make_side(subject: Subject, ring: Ring) -> Side:
-    """Bind a subject to a ring, and see which of its tensors drift from call to call."""
+def make_side(subject: Subject, ring: Ring, like: Side | None = None) -> Side:
+    """Bind a subject to a ring, and see which of its tensors drift; `like` as in `sides.make_side`."""
     device = next((str(tensor.device) for tensor in tensors_of(ring.slots[0]) if tensor.is_cuda), None)
     clock = gpu_clock(device, isinstance(ring, FlushedRing)) if device else cpu_clock
-    return sides.make_side(subject, ring, clock, ColdSide if isinstance(ring, ColdRing) else Side)
+    return sides.make_side(subject, ring, clock, ColdSide if isinstance(ring, ColdRing) else Side, like)
 
 
 def time_quad(  # noqa: PLR0917 - the last is for who has little time left

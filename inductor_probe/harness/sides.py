@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from inductor_probe.harness.bench import Call
-from inductor_probe.harness.inputs import clone, tensors_of
+from inductor_probe.harness.budget import LONG_S
+from inductor_probe.harness.inputs import changed, clone, tensors_of
 from inductor_probe.harness.timing import Subject, calls_of, drifting_of
 
 LAPS = 2  # of a block
@@ -41,6 +42,7 @@ class Side:
     """A subject bound to each slot of a ring; a block of it is so many laps of so many calls.
 
     `drifting` are tensors that change from call to call; `beyond` laps in a row were too long for a core.
+    A call of `long` ones is so long that each counts: none is made to warm up, or to have a faster one.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Side:
     calls: int = 1
     laps: int = 1
     beyond: int = 0
+    long: bool = False
 
     def block(self, number: int) -> float:
         """Time one block; return seconds a call of its fastest lap."""
@@ -67,15 +70,29 @@ class Side:
         """Choose calls and laps of a block by what samples, in seconds a call, say."""
         self.calls = calls_of(self.clock, samples, bool(self.drifting))
         block_s = self.calls * max(statistics.median(samples), 1e-9)
+        self.long = block_s > LONG_S
         self.laps = max(1, min(int(LONGEST_S / block_s), getattr(self.clock, "laps", LAPS)))
 
 
-def make_side(subject: Subject, ring: Ring, clock: Any, side: type[Side] = Side) -> Side:
-    """Bind a subject to a ring, and see which of its tensors drift from call to call."""
+def make_side(
+    subject: Subject, ring: Ring, clock: Any, side: type[Side] = Side, like: Side | None = None
+) -> Side:
+    """Bind a subject to a ring, and see which of its tensors drift from call to call.
+
+    `like`: one that computes the same in about the same time, of which this is known already. Of a long call
+    one is enough to find out: what it changes counts as drifting.
+    """
     runs = [subject.bind(values) for values in ring.slots]
-    made = side(subject.name, runs, ring, clock, drifting_of(runs[0], tensors_of(ring.slots[0])))
-    ring.restore(0, made.drifting)
-    made.calibrate([made.block(0) for _ in range(3)])
+    if like is not None:
+        return side(subject.name, runs, ring, clock, like.drifting, like.calls, like.laps, long=like.long)
+    tensors, begin = tensors_of(ring.slots[0]), time.perf_counter()
+    runs[0]()
+    first = time.perf_counter() - begin
+    long = first > LONG_S
+    drifting = changed(ring.original, tensors) if long else drifting_of(runs[0], tensors)
+    made = side(subject.name, runs, ring, clock, drifting)
+    ring.restore(0, drifting)
+    made.calibrate([first] if long else [made.block(0) for _ in range(3)])
     return made
 
 

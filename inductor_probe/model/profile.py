@@ -145,8 +145,9 @@ class KernelClock:
 
     Attributes:
         problem: why its loop nests could not be timed; None if they were.
-        pristine: seconds of the lines that launch the kernel as it is. added: what those that launch its copy
-            with a clock take more. uncertainty: by how much that may be off.
+        pristine: seconds of the lines that launch the kernel as it is; None where calls are too long to
+            measure this, too. added: what those that launch its copy with a clock take more. uncertainty: by
+            how much that may be off.
         notes: clock reads of a launch come in pairs: how many. note: seconds of one.
     """
 
@@ -191,6 +192,7 @@ class Profile:
         clocks: of each C++ kernel.
         roofline: what the machine copies and multiplies; None where that could not be measured.
         timeline: of one call, neither slow nor fast; on CUDA of one that torch.profiler recorded.
+        measured: seconds that measuring took in all processes: what a budget is of.
     """
 
     graph: str
@@ -209,6 +211,7 @@ class Profile:
     timeline: tuple[TimelineSpan, ...] = ()
     remarks: tuple[Remark, ...] = ()
     roofline: Roofline | None = None
+    measured: float = 0.0
 
     def part(self, kind: str, side: Side = "host") -> ProfilePart | None:
         """Return the first part of a kind."""

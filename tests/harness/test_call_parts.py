@@ -51,7 +51,12 @@ def test_a_wrapper_in_cpp_notes_what_it_runs_and_nothing_else() -> None:
 
 @pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")  # of torch about its own parts
-def test_parts_of_a_forward_with_a_break_and_its_backward_and_all_is_put_back() -> None:
+@pytest.mark.parametrize("long", [False, True], ids=["a level at a time", "long calls: all levels at once"])
+def test_parts_of_a_forward_with_a_break_and_its_backward_and_all_is_put_back(
+    long: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if long:
+        monkeypatch.setattr("inductor_probe.harness.call_parts.LONG_S", 0.0)
     weight = torch.ones(8, requires_grad=True)
 
     def function(x: torch.Tensor) -> torch.Tensor:

@@ -181,6 +181,30 @@ def test_where_too_many_loop_nests_run_the_lines_have_times(monkeypatch: pytest.
     assert "too-many-nests" in [one["code"] for one in made["measured"]]
 
 
+@pytest.mark.parametrize("budget", [0.0, 0.2])
+def test_a_long_call_is_made_few_times_where_the_budget_is_short(
+    budget: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`profile --budget 2s` of a call of 0.4 s made 64 of them."""
+    monkeypatch.setenv("INDUCTOR_PROBE_EVENTS", "")
+    monkeypatch.setattr("inductor_probe.harness.sides.LONG_S", -1.0)
+    monkeypatch.setattr("inductor_probe.harness.profile.clock_of", lambda run: time.perf_counter_ns)
+    calls: list[int] = []
+
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return x * 3
+
+    call = "def call(args):\n    (x,) = args\n    args.clear()\n    return (k(x),)\n"
+    options = SimpleNamespace(seed=0, budget=budget, threads=1)
+    bench = a_bench(call, k=kernel)
+    made = measure(bench, [torch.zeros(64)], {"k": kernel}, ["call"], call, Events(1), options)
+    rounds = len(made["clocked"])
+    assert rounds == 3 if not budget else rounds > 3
+    assert len(made["plain"]) == (rounds if budget else 0), "as the lines are, where there is time for both"
+    assert len(calls) == 2 + rounds * (4 if budget else 2)
+
+
 def test_what_a_thread_has_no_core_for_is_in_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel of 6 ms in a call of 12 ms was 18 % of it on a busy machine, and 13 % on a quiet one."""
     monkeypatch.setenv("INDUCTOR_PROBE_EVENTS", "")

@@ -288,7 +288,7 @@ _BENCH_WORDS: Mapping[str, _Words] = {
         "[: differences below {half:.1%} are not found][: differences below {factor:.0f}x are not found]"
     ),
     "one-process": "only one process was run: at least {fewest} are needed[, about {seconds} s]",
-    "budget-exceeded": ("more was measured than the budget of {budget}: nothing shorter could be compared"),
+    "budget-exceeded": "measured for {measured}, its part of the budget being {budget}: calls are too long",
     "guard-outside-margin": "compared with itself, {baseline} takes {low:.3f} to {high:.3f}x its own time",
     "disturbed-quads": "the machine is busy: other programs ran during {disturbed} of {quads} measurements",
     "processes-disagree": "processes disagree on which is faster",
@@ -456,7 +456,7 @@ def _bench_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]:
     if remark.code == "once-exceeds-call":
         return {"once": duration(values["once_s"]), "call": duration(values["call_s"])}
     if remark.code == "budget-exceeded":
-        return {"budget": duration(values["budget_s"])}
+        return {"budget": duration(values["budget_s"]), "measured": duration(values["measured_s"])}
     if remark.code == "drift":
         return {"change": abs(values["change"]), "slower": "slower" if values["change"] > 0 else "faster"}
     if remark.code == "processes-differ":
