@@ -42,8 +42,9 @@ json_schema(outputs()["layouts"])
 - `--fields rows.subjects,rows.outcome` keeps these keys of each answer, `--limit N` so many records of each
   list, `--compact` prints one line without the keys that hold nothing. An answer about one name
   (`probe why buf3`) is cut to about 8,000 characters where it is longer: `cut` lists what was left out,
-  `rest` is the command that prints all, and `outcome`, `cause` and `operands` are never shortened, though the
-  last decisions of a list may be left out. With `--limit 0` nothing is cut.
+  `rest` is the command that prints all, and `outcome`, `cause`, `operands` and `changes` are never
+  shortened; of a list of decisions the last ones are left out only where the answer is too long without any
+  other records. With `--limit 0` nothing is cut.
 - Where a verb fails, it prints `verb`, `version` and `error`: its `code` (`usage`, `not-found`, `ambiguous`,
   `unreadable`, `run-failed`, `interrupted`, `failed`, or `internal` for a fault of ours), `message`, and
   `suggestions` of what to do next ([schemas/error.json](schemas/error.json)). The same stands on stderr.

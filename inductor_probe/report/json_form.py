@@ -4,8 +4,9 @@
      "cut": [{"key": "rows", "shown": 2, "of": 133}], "rest": "probe why buf3 --json --limit 0"}
 
 `cut` lists what was left out, `rest` is the command that prints all. Lists of records lose their last ones;
-other lists, such as the sizes of a buffer, and text are shortened only where they are long. The values of
-`outcome`, `cause` and `operands` are never shortened, but a list of decisions may lose its last ones.
+other lists, such as the sizes of a buffer, and text are shortened only where they are long. Decisions are
+what is asked for: the values of `outcome`, `cause`, `operands` and `changes` are never shortened, and a list of
+decisions loses its last ones only where the answer is too long with all other lists of records empty.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ from inductor_probe.errors import NotFoundError, near_names
 
 MOST_BYTES = 8000
 """Of an answer about one subject, unless a limit is given: some 2,000 tokens of a language model."""
-_LIMITS = (64, 32, 16, 8, 4, 2, 1)
+_LIMITS = (64, 32, 16, 8, 4, 2, 1, 0)
+_DECISIONS = (48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 _PLAIN = 8
 """Items of a list that holds no records: a shape or a stride has as many at most."""
 _TEXT = 60
 """Characters of a text for each record that a list may have, and as many again."""
 _KEPT = ("verb", "version", "problems", "cut", "rest")
 """Of every answer, whichever fields are asked for."""
-_NEVER_CUT = ("outcome", "cause", "code", "operands", "path")
+_NEVER_CUT = ("outcome", "cause", "code", "operands", "changes", "path")
+_SUBJECT = {"type", "name"}
+"""Keys of what an answer is about: as short as a plain item."""
 _DEEPEST = 3
-"""Keys in the name of a place in `cut`: counts from further inside are added up there, and lists further
-inside are the first to go."""
+"""Keys in the name of a place in `cut`: counts from further inside are added up there."""
 
 Data = dict[str, Any]
 
@@ -64,7 +67,7 @@ class JsonForm:
         if self.fields:
             data = _only(data, self.fields)
         if self.limit:
-            data = _shortened(data, self.limit, rest, texts=False)
+            data = _shortened(data, self.limit, rest, decisions=self.limit, texts=False)
         text = self._written(data, in_a_line=self.compact)
         for shorter in _ever_shorter(data, rest) if subject and self.limit is None else ():
             if len(text) <= MOST_BYTES:
@@ -81,8 +84,9 @@ def _ever_shorter(data: Data, rest: str) -> Iterator[Data]:
     """Yield an answer, then less and less of it, at last without the lists that are far inside."""
     yield data
     for limit in _LIMITS:
-        yield _shortened(data, limit, rest)
-    yield _shortened(data, 1, rest, inner=0)
+        yield _shortened(data, limit, rest, decisions=None)
+    for limit in _DECISIONS:
+        yield _shortened(data, 0, rest, decisions=limit)
 
 
 def _only(data: Data, fields: Sequence[str]) -> Data:
@@ -115,10 +119,11 @@ def _only(data: Data, fields: Sequence[str]) -> Data:
     return kept
 
 
-def _shortened(data: Data, limit: int, rest: str, *, inner: int | None = None, texts: bool = True) -> Data:
+def _shortened(data: Data, limit: int, rest: str, *, decisions: int | None, texts: bool = True) -> Data:
     """Return an answer whose lists have at most `limit` records, with what was cut and the command for it.
 
-    Lists that are far inside have at most `inner`. With `texts` long ones are cut, too.
+    Lists of the answer itself have one at least; those of decisions at most `decisions`, or all. With `texts`
+    long ones are cut, too.
     """
     shown: dict[str, list[int]] = {}
 
@@ -138,8 +143,10 @@ def _shortened(data: Data, limit: int, rest: str, *, inner: int | None = None, t
         if not isinstance(value, list):
             return value
         most = max(limit, _PLAIN)
-        if any(isinstance(item, dict) for item in value):
-            most = limit if inner is None or path.count(".") < _DEEPEST else inner
+        if any(map(_is_decision, value)):
+            most = len(value) if decisions is None else decisions
+        elif any(isinstance(item, dict) and item.keys() != _SUBJECT for item in value):
+            most = limit if "." in path else max(limit, 1)
         if len(value) > most:
             note(path, most, len(value))
         return [cut(item, path) for item in value[:most]]
@@ -150,6 +157,10 @@ def _shortened(data: Data, limit: int, rest: str, *, inner: int | None = None, t
         return data
     lists = [{"key": key, "shown": kept, "of": whole} for key, (kept, whole) in shown.items()]
     return {**short, "cut": lists, "rest": rest}
+
+
+def _is_decision(item: Any) -> bool:
+    return isinstance(item, dict) and ("outcome" in item or "decision" in item)
 
 
 def _filled(value: Any, never: Collection[Any] = (None, "", [], {})) -> Any:

@@ -82,6 +82,32 @@ def test_a_shorter_answer_has_nothing_that_the_whole_has_not(data: dict[str, Any
         assert is_part({key: value for key, value in short.items() if key not in ("cut", "rest")}, data)
 
 
+def test_decisions_stay_whole_while_anything_else_can_go() -> None:
+    """Of nine decisions about a node the last ones were left out, and source lines of the others were not."""
+    decisions = [
+        {
+            "decision": {"outcome": f"o{at}", "operands": {"sizes": [7] * 9}, "stack": [{"line": 1}] * 40},
+            "subjects": [{"type": "node", "name": "op1"}],
+            "changes": [{"code": "set", "setting": "x"}],
+            "sources": [{"code": "x" * 100}] * 9,
+        }
+        for at in range(20)
+    ]
+    data = {"verb": "why", "version": 2, "problems": [], "rows": [{"causes": decisions}]}
+    short = json.loads(JsonForm().text(data, subject=True))
+    causes = short["rows"][0]["causes"]
+    assert [one["decision"]["outcome"] for one in causes] == [f"o{at}" for at in range(20)]
+    for key in ("subjects", "changes"):
+        assert [one[key] for one in causes] == [one[key] for one in decisions]
+    assert all(one["decision"]["operands"] == {"sizes": [7] * 9} for one in causes)
+    assert {"key": "rows.causes.sources", "shown": 20, "of": 180} in short["cut"]
+    data["rows"] = [{"causes": decisions * 9}]
+    short = json.loads(JsonForm().text(data, subject=True))
+    (of_all,) = (one for one in short["cut"] if one["key"] == "rows.causes")
+    assert of_all["of"] == 180
+    assert 20 < of_all["shown"] == len(short["rows"][0]["causes"])
+
+
 def test_an_answer_about_one_name_fits_and_names_the_call_that_gives_the_rest(probe: Probe) -> None:
     """`probe why op12 --json` took 60 kB of a program's context."""
     for verb, name in (
