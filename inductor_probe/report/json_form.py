@@ -5,7 +5,7 @@
 
 `cut` lists what was left out, `rest` is the command that prints all. Lists of records lose their last ones;
 other lists, such as the sizes of a buffer, and text are shortened only where they are long. Decisions are
-what is asked for: the values of `outcome`, `cause`, `operands` and `changes` are never shortened, and a list of
+what is asked for: the values of `outcome`, `cause`, `operands` and `changes` are never shortened; a list of
 decisions loses its last ones only where the answer is too long with all other lists of records empty.
 """
 
