@@ -9,11 +9,13 @@ import numpy as np
 
 from inductor_probe.bench.overheads import Rounds, within
 from inductor_probe.model.call_parts import CallPart, CallParts, Side
-from inductor_probe.model.timing import CallSamples
+from inductor_probe.model.timing import CallSamples, TimedInterval
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class MeasuredPart:
+    """A part of a call; `mad` is the median of distances from the median, in seconds as the others."""
+
     kind: str
     name: str
     seconds: float
@@ -35,11 +37,11 @@ def call_parts_of(processes: Sequence[CallSamples]) -> CallParts:
     fitted, rest = within([(part.seconds, part.uncertainty) for part in parts], call.seconds)
     rows = [_row(part, "host", time, call.seconds) for part, time in zip(parts, fitted, strict=True)]
     total = sum(max(part.seconds, 0.0) for part in parts)
-    whole = _Part("compiled", "compiled", call.seconds, call.uncertainty, call.mad)
+    whole = MeasuredPart("compiled", "compiled", call.seconds, call.uncertainty, call.mad)
     off = min(call.uncertainty, call.seconds - rest)
-    for part in (_Part("remainder", "remainder", rest, off, call.mad), whole):
+    for part in (MeasuredPart("remainder", "remainder", rest, off, call.mad), whole):
         rows.append(_row(part, "host", (part.seconds, part.uncertainty), call.seconds))
-    device = list(_device(processes))
+    device = list(on_device([process.parts for process in processes]))
     busy = device[-1].seconds if device else 0.0
     rows = [_row(part, "device", (part.seconds, part.uncertainty), busy) for part in device] + rows
     walls = [
@@ -62,14 +64,14 @@ def call_parts_of(processes: Sequence[CallSamples]) -> CallParts:
     )
 
 
-def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[_Part]:
+def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[MeasuredPart]:
     """Yield the parts of the host's time, in the order of a call."""
     kinds = {part.kind for part in first.parts}
     lines = [part for part in first.parts if part.kind in ("kernel", "library", "copy")]
     forward = "forward" if "forward" in kinds else "compiled"
     guards = ("guards",) if "guards" in kinds else ()
 
-    def part(kind: str, plus: Sequence[str], minus: Sequence[str] = ()) -> _Part:
+    def part(kind: str, plus: Sequence[str], minus: Sequence[str] = ()) -> MeasuredPart:
         def series(process: CallSamples) -> np.ndarray:
             left: np.ndarray = _sum(process, *plus) - _sum(process, *minus)
             if "guards" in (*plus, *minus):
@@ -78,9 +80,9 @@ def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[_Part]:
             return left
 
         time = rounds.time(series)
-        return _Part(kind, kind, time.seconds, time.uncertainty, time.mad)
+        return MeasuredPart(kind, kind, time.seconds, time.uncertainty, time.mad)
 
-    def line(name: str, kind: str, *, host: bool, own: bool) -> _Part:
+    def line(name: str, kind: str, *, host: bool, own: bool) -> MeasuredPart:
         """Of lines of a name: their own time, that of launching empty kernels, or what they take more."""
 
         def series(process: CallSamples) -> np.ndarray:
@@ -90,7 +92,7 @@ def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[_Part]:
 
         time = rounds.time(series)
         launches = sum(part.launches for part in lines if (part.kind, part.name) == (kind, name))
-        return _Part(kind, name, time.seconds, time.uncertainty, time.mad, launches)
+        return MeasuredPart(kind, name, time.seconds, time.uncertainty, time.mad, launches)
 
     if guards:
         yield part("guards", guards)
@@ -109,7 +111,7 @@ def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[_Part]:
     else:
         kernels = [each for each in lines if each.kind == "kernel"]
         if launches := [line(each.name, "kernel", host=True, own=False) for each in kernels if each.host]:
-            yield _Part(
+            yield MeasuredPart(
                 "launches",
                 "launches",
                 sum(each.seconds for each in launches),
@@ -126,18 +128,24 @@ def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[_Part]:
         yield part("backward", ["compiled"], ["forward", "fx-backward"])
 
 
-def _device(processes: Sequence[CallSamples]) -> Iterator[_Part]:
+def on_device(processes: Sequence[Sequence[TimedInterval]]) -> Iterator[MeasuredPart]:
     """Yield what the GPU does in a call, and their sum: medians of rounds of their own."""
     total = 0.0
-    for part in processes[0].parts:
+    for part in processes[0]:
         if part.kind in ("gpu-kernel", "gpu-copy", "gpu-gap"):
-            seconds = np.concatenate([_sum(each, part.kind, name=part.name) for each in processes])
+            same = [
+                other
+                for each in processes
+                for other in each
+                if (other.kind, other.name) == (part.kind, part.name)
+            ]
+            seconds = np.concatenate([np.array(other.seconds) for other in same])
             median = float(np.median(seconds))
             mad = float(np.median(np.abs(seconds - median)))
             total += median
-            yield _Part(part.kind.removeprefix("gpu-"), part.name, median, mad, mad, part.launches)
+            yield MeasuredPart(part.kind.removeprefix("gpu-"), part.name, median, mad, mad, part.launches)
     if total:
-        yield _Part("call", "call", total, 0.0, 0.0)
+        yield MeasuredPart("call", "call", total, 0.0, 0.0)
 
 
 def _sum(process: CallSamples, *kinds: str, name: str | None = None, host: bool = False) -> np.ndarray:
@@ -152,7 +160,7 @@ def _sum(process: CallSamples, *kinds: str, name: str | None = None, host: bool 
     return total
 
 
-def _row(part: _Part, side: Side, time: tuple[float, float], whole: float) -> CallPart:
+def _row(part: MeasuredPart, side: Side, time: tuple[float, float], whole: float) -> CallPart:
     seconds, uncertainty = time
     share = seconds / whole if whole else 0.0
     return CallPart(part.kind, part.name, side, seconds, part.mad, uncertainty, share, part.launches)

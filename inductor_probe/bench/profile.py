@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from inductor_probe.bench.call_parts import on_device
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.overheads import CALL, Rounds, overheads_of, within
 from inductor_probe.bench.session import over_budget
@@ -37,7 +38,7 @@ from inductor_probe.model.profile import (
 )
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.span import Span
-from inductor_probe.model.timing import FlopCount
+from inductor_probe.model.timing import FlopCount, TimedInterval
 from inductor_probe.store.samples import overhead_samples
 
 Progress: TypeAlias = Callable[[str], None]
@@ -49,6 +50,7 @@ _SHORTEST_ROOFLINE_S = 0.1
 """Of copies in three places: fewer may all be slower than what is compared with them."""
 _KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
 _REST: tuple[Literal["allocation", "check", "free", "other"], ...] = ("allocation", "check", "free", "other")
+_OF_DEVICE: Mapping[str, PartKind] = {"gap": "gap", "call": "call"}
 _DEVICE_PARTS: Mapping[str, PartKind] = {"kernel": "kernel", "library": "library", "call": "call"}
 
 
@@ -269,7 +271,9 @@ class _Conclusion:
     def _parts(self) -> Iterator[ProfilePart]:
         """Yield the GPU's parts, then the host's: kernels first, then launches, then the other lines."""
         cuda = self.samples.device != "cpu"
-        for row in self.overheads.rows if cuda else ():
+        intervals = [from_json(TimedInterval, interval) for interval in self.result["device_intervals"]]
+        yield from self._recorded(intervals)
+        for row in self.overheads.rows if cuda and not intervals else ():
             if row.side == "device":
                 kind: PartKind = "gap" if row.kind == "rest" else _DEVICE_PARTS[row.kind]
                 name = "gap" if row.kind == "rest" else row.name
@@ -281,6 +285,16 @@ class _Conclusion:
             yield self._part(part.kind, part.name, time, part.count)
         yield self._part("gap", "gap", (gap, min(self._call[1], self._call[0] - gap)))
         yield self._part("call", CALL, self._call)
+
+    def _recorded(self, intervals: Sequence[TimedInterval]) -> Iterator[ProfilePart]:
+        """Yield what the driver says of whole calls, where kernels were not timed one by one."""
+        kernels = {line["target"] for line in self.lines if line["kind"] == "launch"}
+        parts = list(on_device([intervals]))
+        for part in parts:
+            own: PartKind = "kernel" if part.name in kernels else "library"
+            kind = _OF_DEVICE.get(part.kind, own)
+            name, share = CALL if kind == "call" else part.name, part.seconds / parts[-1].seconds
+            yield ProfilePart(kind, name, "device", part.seconds, part.uncertainty, share, part.launches)
 
     def _part(self, kind: PartKind, name: str, time: tuple[float, float], count: int = 0) -> ProfilePart:
         return ProfilePart(

@@ -53,6 +53,7 @@ from inductor_probe.harness.call_marks import (
     costs_of,
     timed,
 )
+from inductor_probe.harness.gpu_clock import DEVICE_ROUNDS, device_intervals
 from inductor_probe.harness.inputs import tensors_of
 from inductor_probe.harness.laps import clock_of
 from inductor_probe.harness.marked_wrappers import MOST_NOTES, CppWrapper, Marks, PythonWrapper
@@ -66,8 +67,6 @@ from inductor_probe.harness.timing import LAP_S
 COMPILED_BY_DYNAMO = "__compiled_fn_"  # torch/_dynamo/output_graph.py, compile_and_call_fx_graph
 MOST_CALLS = 200  # of a lap
 LAPS = 2  # of which the faster counts
-DEVICE_ROUNDS = 5
-COPIES = ("Memcpy", "Memset")
 
 
 class NothingCompiledError(Exception):
@@ -203,9 +202,8 @@ class _Measurement:
             for side in rng.sample(sides, len(sides)):
                 side()
             rounds, round_s = rounds + 1, left - budget.left
-        if clock is not None:
-            self._on_device(clock)
-        return self._plain("cpu" if clock is None else "cuda", rounds)
+        device = self._on_device(clock) if clock is not None else []
+        return self._plain("cpu" if clock is None else "cuda", rounds, device)
 
     def _note(self, kind: str, name: str, seconds: float) -> None:
         self.times.setdefault((kind, name), []).append(max(seconds, 1e-12))
@@ -428,35 +426,20 @@ class _Measurement:
             self.remarks.append(remark("launches-included", error=first_line(error)))
             return {}
 
-    # What a GPU does.
-
-    def _on_device(self, clock: Any) -> None:
-        """Note what the GPU does in a call: kernels and copies by the profiler, and nothing between them."""
+    def _on_device(self, clock: Any) -> list[dict[str, Any]]:
+        """Return what the GPU does in a call, and how long calls take until it has done all."""
+        walls = []
         for _ in range(DEVICE_ROUNDS):
             clock.stream.wait()
             begin = time.perf_counter_ns()
             for _ in range(calls := 8):
                 self._run()
             clock.stream.wait()
-            self._note("gpu-wall", "", (time.perf_counter_ns() - begin) / 1e9 / calls)
-            spans = clock.stream.kernels(self._run)
-            if not spans:
-                continue
-            busy: dict[tuple[str, str], float] = {}
-            counts: dict[tuple[str, str], int] = {}
-            covered, end = 0.0, spans[0][1]
-            for name, first, last in spans:
-                part = ("gpu-copy", "copies") if name.startswith(COPIES) else ("gpu-kernel", name)
-                busy[part] = busy.get(part, 0.0) + (last - first) / 1e9
-                counts[part] = counts.get(part, 0) + 1
-                covered += max(last - max(first, end), 0.0)
-                end = max(end, last)
-            for (kind, name), seconds in busy.items():
-                self._note(kind, name, seconds)
-            self._note("gpu-gap", "", (end - spans[0][1] - covered) / 1e9)
-            self.counts.update(counts)
+            walls.append((time.perf_counter_ns() - begin) / 1e9 / calls)
+        wall = {"kind": "gpu-wall", "name": "gpu-wall", "seconds": walls, "host": [], "launches": 1}
+        return [wall, *device_intervals(clock.stream, self._run)]
 
-    def _plain(self, device: str, rounds: int) -> dict[str, Any]:
+    def _plain(self, device: str, rounds: int, on_device: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Return all for JSON."""
         guarded = self.times.pop(("guards", "with"), [])
         unguarded = self.times.pop(("guards", "without"), [])
@@ -466,7 +449,7 @@ class _Measurement:
             parts.append(("guards", "guards", guarded, unguarded))
         for (kind, name), seconds in self.times.items():
             host = launches.get(name, []) if kind == "kernel" else []
-            if len(seconds) == (DEVICE_ROUNDS if kind.startswith("gpu-") else rounds):
+            if len(seconds) == rounds:
                 parts.append((kind, name or kind, seconds, host if len(host) == len(seconds) else []))
         allocations = [
             line
@@ -487,7 +470,8 @@ class _Measurement:
                     "launches": self.counts.get((kind, name), 1),
                 }
                 for kind, name, seconds, host in parts
-            ],
+            ]
+            + [*on_device],
             "remarks": self.remarks,
         }
 

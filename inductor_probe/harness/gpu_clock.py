@@ -27,6 +27,8 @@ SHORTEST_S = 0.3e-6  # no kernel is shorter: a graph that seems so was left empt
 QUAD = 4  # blocks: a clock read from one alone is off by a hundredth now and then
 PLANS = 64  # that are kept: a graph each
 QUEUED_S = 0.004  # of enqueuing: the driver queues about a thousand launches, and then the host waits
+DEVICE_ROUNDS = 5
+COPIES = ("Memcpy", "Memset")
 FEW_CALLS = 3  # of a call that takes so long to enqueue
 
 
@@ -104,6 +106,38 @@ class ProfiledStream(GpuStream):
         """Add what could not be done, once."""
         if remark not in self.remarks:
             self.remarks.append(remark)
+
+
+def device_intervals(stream: ProfiledStream, run: Call, between: Call = lambda: None) -> list[dict[str, Any]]:
+    """Return what the GPU does in `run` by the profiler, for JSON: kernels, copies, and nothing between them.
+
+    Each has its seconds in as many calls as have it: `DEVICE_ROUNDS`, but where calls differ. `between` them
+    something else may be run.
+    """
+    times: dict[tuple[str, str], list[float]] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for _ in range(DEVICE_ROUNDS):
+        spans = stream.kernels(run)
+        between()
+        if not spans:
+            continue
+        busy: dict[tuple[str, str], float] = {}
+        counts.clear()
+        covered, end = 0.0, spans[0][1]
+        for name, first, last in spans:
+            part = ("gpu-copy", "copies") if name.startswith(COPIES) else ("gpu-kernel", name)
+            busy[part] = busy.get(part, 0.0) + (last - first) / 1e9
+            counts[part] = counts.get(part, 0) + 1
+            covered += max(last - max(first, end), 0.0)
+            end = max(end, last)
+        busy["gpu-gap", "gpu-gap"] = max((end - spans[0][1] - covered) / 1e9, 1e-12)
+        for part, seconds in busy.items():
+            times.setdefault(part, []).append(seconds)
+    return [
+        {"kind": kind, "name": name, "seconds": seconds, "host": [], "launches": counts.get((kind, name), 1)}
+        for (kind, name), seconds in times.items()
+        if len(seconds) == DEVICE_ROUNDS
+    ]
 
 
 def profiled(stream: ProfiledStream, run: Call, calls: int, ahead: Call) -> float | None:

@@ -30,6 +30,7 @@ import torch
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.constants import bind_constants
+from inductor_probe.harness.gpu_clock import device_intervals
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.jobs import JobError, Request, Tell, import_modules, options_of, text_of
 from inductor_probe.harness.laps import clock_of, involuntary_switches, page_faults
@@ -390,6 +391,11 @@ def measure(  # noqa: PLR0917 - what one call of it takes
     overheads["remarks"] = []
     middle = sorted(rounds, key=lambda call: call.end - call.begin)[len(rounds) // 2 :]
     recorded = clocked.recorded() if on_cuda else None  # last: launches are slower once the profiler ran
+    device: list[dict[str, Any]] = []
+    if on_cuda and all(part["kind"] == "call" for part in overheads["parts"]):  # no kernel was timed alone
+        device = device_intervals(
+            pristine.clock.stream, pristine.runs[0], lambda: ring.restore(0, pristine.drifting)
+        )
     return {
         "device": overheads["device"],
         "on_cpu_time": clock is time.thread_time_ns,
@@ -398,6 +404,7 @@ def measure(  # noqa: PLR0917 - what one call of it takes
         "plain": [seconds_of_lines(call) for call in plain.rounds],
         "clocked": [clocked_round(call, rate) for call in rounds],
         "timeline": recorded or (timeline(middle[0], rate) if middle else None),
+        "device_intervals": device,
         "measured": remarks,
         "new_pages": plain.new_pages or clocked.new_pages,
         "seconds": budget.spent,

@@ -128,3 +128,32 @@ def test_the_trace_has_what_the_gpu_does_behind_the_lines_that_launch_it(
 def test_the_flame_view_has_the_gpu_below_the_host(profiles: ip.Profiles) -> None:
     assert "<title>GPU: " in profiles.flame
     assert profiles.flame.index("Compiled call") < profiles.flame.index("<title>GPU: ")
+
+
+def test_a_call_of_many_launches_has_a_row_for_each_kernel(tmp_path: Path) -> None:
+    """Of more than 48 launches, none was timed alone: ResNet-18 and FSDP2 had no table of kernels."""
+    (tmp_path / "many.py").write_text(
+        "import torch\n"
+        "def many(x, w):\n"
+        "    for _ in range(30):\n"
+        "        x = torch.mm(x, w).sin()\n"
+        "    return x\n"
+        "with torch.no_grad():\n"
+        "    x, w = (torch.randn(4096, 4096, device='cuda') for _ in range(2))\n"
+        "    torch.compile(many)(x, w)\n"
+    )
+    profiles = (
+        ip.dump(tmp_path / "many.py", out=tmp_path).graphs[0].profile(BenchSettings(budget=1.0, own=False))
+    )
+    print("\n" + profiles.markdown)
+    (profile,) = profiles.profiles
+    device = [part for part in profile.parts if part.side == "device"]
+    (kernel,) = [part for part in device if part.kind == "kernel"]
+    assert kernel.count == 30
+    assert kernel.moved == 30 * 2 * 4 * 4096**2
+    assert sum(part.count for part in device if part.kind == "library") >= 30
+    inside = sum(part.seconds for part in device if part.kind != "call")
+    call = profile.part("call", "device")
+    assert call is not None
+    assert inside == pytest.approx(call.seconds)
+    assert kernel.share < 0.5 < sum(part.share for part in device if part.kind == "library")
