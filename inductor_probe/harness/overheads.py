@@ -40,7 +40,7 @@ MOST_LAUNCHES = 48
 MOST_BYTES = 2 << 30  # of all that launches are passed; a ring holds a few times that
 MOST_SIGNATURES = 4  # each takes seconds to compile once
 FEWEST_ROUNDS = 3
-DEVICE_CALLS = 16  # of a block on a GPU
+DEVICE_CALLS, FEW_CALLS = 16, 2  # of a block on a GPU; where each takes long
 NOT_WORK = ("empty", "new_empty", "_reinterpret_tensor", "_alloc_from_pool")  # operators of the wrapper
 
 
@@ -99,15 +99,16 @@ class Part:
         """Time it on the device, on the host, and where it is a whole graph, both together."""
         slot = number % len(self.side.runs)
         run = self.side.runs[slot]
-        self.seconds.append(clock(run, DEVICE_CALLS))
-        self.host.append(host_seconds(run, clock.stream.wait, 5))
+        calls = FEW_CALLS if self.side.long else DEVICE_CALLS
+        self.seconds.append(clock(run, calls))
+        self.host.append(host_seconds(run, clock.stream.wait, min(calls, 5)))
         if self.kind == "call":
             clock.stream.wait()
             begin = time.perf_counter()
-            for _ in range(DEVICE_CALLS):
+            for _ in range(calls):
                 run()
             clock.stream.wait()
-            self.wall.append((time.perf_counter() - begin) / DEVICE_CALLS)
+            self.wall.append((time.perf_counter() - begin) / calls)
         self.side.ring.restore(slot, self.side.drifting)
 
 
