@@ -22,7 +22,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -30,6 +30,7 @@ from typing import Any
 
 import findings_calls
 import torch_patches
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.files import write_whole

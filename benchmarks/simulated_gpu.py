@@ -23,9 +23,11 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.decision import DECISIONS_NAME, Decision

@@ -90,7 +90,7 @@ def page(schemas: dict[str, dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of the page: the verbs, then every record that any of them holds, by name."""
     yield HEAD
     records: dict[str, dict[str, Any]] = {}
-    common = {*Output.__dataclass_fields__}
+    common = {*Output.__struct_fields__}
     for verb, schema in schemas.items():
         definitions = dict(schema["$defs"])
         output = definitions.pop(schema["$ref"].rpartition("/")[2])

@@ -21,10 +21,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.machine.cpu import vector_bits
 from inductor_probe.model.manifest import MANIFEST_NAME

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.analysis.index import INDIRECT, PIECEWISE, Index, parse_index, steady_run
 from inductor_probe.analysis.memory_format import ITEM_BYTES
@@ -60,8 +62,7 @@ def accesses(
         yield buffer, direction, replace(access, count=counts[buffer, direction, access.index])
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(Struct, frozen=True):
     """A load or store in a loop body, or a dependency of a node without one."""
 
     buffer: str

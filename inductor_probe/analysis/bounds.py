@@ -21,9 +21,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import GraphIndex, index_of
 from inductor_probe.analysis.index import value_of

@@ -7,8 +7,9 @@ do (a dependency, a dtype without vectors, an output that is needed as a buffer)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import nodes_of

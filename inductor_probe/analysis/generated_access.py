@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.analysis.access import Direction
 from inductor_probe.analysis.graph import index_of
@@ -34,8 +36,7 @@ _WITHIN = ("_inner", "_tail")
 """Ends of the variables that loop over the elements of a vector or a tile (`x1_inner`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(Struct, frozen=True):
     """An access in a kernel's text. `tail`: in the rest of a vectorised loop."""
 
     pointer: str

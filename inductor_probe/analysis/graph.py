@@ -10,9 +10,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property, wraps
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.index import parse_expression
 from inductor_probe.model.code import Allocation, Kernel, OutputCode

@@ -11,8 +11,9 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from inductor_probe.model.ir import Dim
 from inductor_probe.reader import python_text
@@ -139,8 +140,7 @@ def dims_sum(sizes: Iterable[Dim]) -> Dim:
     return _text({factors: value for factors, value in total.items() if value})
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """A parsed index expression.
 
     Attributes:

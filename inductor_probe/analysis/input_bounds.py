@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.analysis.operators import Operator, operator
 from inductor_probe.analysis.symbols import INTEGERS, TensorType, numel, parse_type
@@ -46,8 +48,7 @@ _ENDS = frozenset((
 """Whatever goes in, what comes out is inside bounds of its own, or no number to pick with."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
+class _Need(Struct, frozen=True):
     """Bounds of a value, both allowed; None is no bound."""
 
     low: Dim | None = None
@@ -77,8 +78,7 @@ _Needs = Iterator[tuple[str, _Need]]
 Rule = TypeVar("Rule")
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Struct, frozen=True):
     """A call of an operator in an FX graph: its arguments parsed, and the types of the graph."""
 
     operator: Operator

@@ -21,7 +21,8 @@ is said of its speed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.bounds import with_bounds
 from inductor_probe.analysis.causes.nests import decisions_of_kernel, decisions_of_nests, vector_bits

@@ -20,10 +20,11 @@ less time than the kernel's start, and stay in the first cache however often the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import combinations
 from math import prod
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.access import CACHE_LINE_BYTES, Direction
 from inductor_probe.analysis.index import INDIRECT

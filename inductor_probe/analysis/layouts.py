@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.access import accesses, touched
 from inductor_probe.analysis.generated_access import GeneratedAccesses

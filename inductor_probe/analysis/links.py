@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import GraphIndex, buffer_in, index_of, once_per_graph, view_of
 from inductor_probe.analysis.index import parse_expression

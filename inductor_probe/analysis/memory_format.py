@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise
 from math import prod
+
+from msgspec import Struct
 
 from inductor_probe.analysis.index import prime_values, value_of
 from inductor_probe.model.ir import PRINTED_STRIDE, BufferLayout, Dim
@@ -22,8 +23,7 @@ _NO_MEMORY = "NoneLayout"
 """Of a node that changes other buffers, or that only has an effect: torch/_inductor/ir.py."""
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A memory format, and the dimensions from slowest to fastest (None when it is not known)."""
 
     name: MemoryFormat

@@ -19,8 +19,9 @@ An overload without a name is `default` in Python (`OpOverload` in `torch/_ops.p
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from inductor_probe.reader.cpp_wrapper import PROXY_CALL
 
@@ -35,8 +36,7 @@ _UNNAMED = ("", "default")
 _SHIM = re.compile(r"(?P<namespace>aoti_torch_(?:cpu|cuda|mps|xpu|mtia))_(?P<name>\w+?)(?:_out)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(Struct, frozen=True):
     """An operator as a file names it: `aten.add.Tensor` of `torch.ops.aten.add.Tensor`.
 
     Attributes:

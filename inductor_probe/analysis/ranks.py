@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
+
+from msgspec import Struct
 
 from inductor_probe.analysis.diff.normal_forms import normal_source
 from inductor_probe.analysis.graph import once_per_graph
@@ -40,8 +41,7 @@ _OFFSET = re.compile(r"(?<=\), )\d+(?=\))")
 _MEMORY = re.compile(r"\b(?:buf|arg|primals_|tangents_|assert_)\d+(?:_\d+)?\b")
 
 
-@dataclass(frozen=True, slots=True)
-class WrapperCall:
+class WrapperCall(Struct, frozen=True):
     """What the wrapper of a graph calls somewhere: `name` as shown, `key` equal for what does the same."""
 
     name: str
@@ -49,8 +49,7 @@ class WrapperCall:
     is_collective: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessGraphs:
+class ProcessGraphs(Struct, frozen=True):
     """A process of a dump, what to call it, and its graphs in the order of compilation."""
 
     name: str

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from math import prod
+from typing import ClassVar
+
+from msgspec import Struct
 
 from inductor_probe.analysis.index import evaluate, parse_expression, parse_index
+from inductor_probe.model.record import Compared
 
 SECTOR_BYTES = 32
 """What the memory of a GPU gives at a time (CUDA C++ Best Practices Guide, Coalesced Access)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Compared, frozen=True):
     """Elements of a buffer that an access is sure to reach.
 
     Attributes:
@@ -31,10 +33,12 @@ class Pattern:
         furthest: the largest element of the whole access, of which these are a part.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("furthest",)
+
     first: int
     digits: tuple[tuple[int, int], ...] = ()
     floats: bool = False
-    furthest: int = field(default=0, compare=False)
+    furthest: int = 0
 
     @property
     def count(self) -> int:
@@ -99,8 +103,7 @@ def pattern_of(index: str, ranges: Mapping[str, int], values: Mapping[str, int])
     return Pattern(first, different_steps(steps), floats, furthest)
 
 
-@dataclass(frozen=True, slots=True)
-class _Digit:
+class _Digit(Struct, frozen=True):
     """`step * (variable // place % radix)`; without the remainder where `radix` is 0."""
 
     step: int

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.discovery.dump_processes import name_of_process, runs_of_dump

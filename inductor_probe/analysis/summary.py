@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import index_of, read_names
 from inductor_probe.analysis.index import dims_sum

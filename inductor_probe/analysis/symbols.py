@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import prod
+
+from msgspec import Struct
 
 from inductor_probe.analysis.graph import once_per_graph
 from inductor_probe.analysis.index import SYMBOL, value_of
@@ -19,8 +20,7 @@ INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32":
 _TYPE = re.compile(r"(?P<dtype>[a-z]+\d\w*)\[(?P<size>[^\]]*)\].*")
 
 
-@dataclass(frozen=True, slots=True)
-class TensorType:
+class TensorType(Struct, frozen=True):
     """A tensor's type: `dtype` as FX abbreviates it, `size` in numbers and symbolic expressions."""
 
     dtype: str

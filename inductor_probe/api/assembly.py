@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec.structs import asdict, replace
 
 from inductor_probe.api.session import Graph
 from inductor_probe.api.trust import require_trust, texts_to_run
@@ -86,7 +87,7 @@ def asm(
     )  # fmt: skip
     compiled = compile_one(graph, name)
     if other is None:
-        return Asm(AsmOutput(**_fields(compiled)))
+        return Asm(AsmOutput(**asdict(compiled)))
     second = compile_one(*(other if isinstance(other, tuple) else (graph, other)))
     if second.backend != compiled.backend:
         raise ProbeError(
@@ -96,7 +97,7 @@ def asm(
         )
     return Asm(
         AsmOutput(
-            **_fields(compiled),
+            **asdict(compiled),
             other=second,
             figures=figures(compiled, second),
             texts=tuple(compared_text(compiled, second, stage) for stage in stages),
@@ -141,10 +142,6 @@ def find_kernels(
         return ((graph, name),)
     other = target if against is None else against
     return (graph, name), find_kernel(second or name, other, choose=choose)
-
-
-def _fields(kernel: CompiledKernel) -> dict[str, Any]:
-    return {field.name: getattr(kernel, field.name) for field in fields(kernel)}
 
 
 def _compile(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.files import seen_from
@@ -41,7 +44,7 @@ class Bench(Shown):
 
     def with_details(self, details: bool = True) -> Bench:
         """Return the same with what else is folded: overheads, roofline, what the ratios rest on."""
-        return replace(self, details=details)
+        return dataclasses.replace(self, details=details)
 
     @property
     def correct(self) -> bool:
@@ -73,7 +76,7 @@ class Bench(Shown):
                 yield Fold(title, lambda: variant_diffs(diffs))
 
 
-class WrittenBenchFile(Shown, BenchFile):
+class WrittenBenchFile(Shown, BenchFile, frozen=True):
     """A bench file that was written: shows what happened to it, and how variants differ."""
 
     @property

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inductor_probe.api.baseline import AnyRun, as_it_is, check_same_program, dumped_to_the_end
 from inductor_probe.api.on_disk import GraphOnDisk
@@ -106,7 +108,7 @@ def dumped_otherwise(
     if len(graph.run.graphs) > 1:  # other graphs may have nodes of the same names
         flips = tuple(replace(flip, graph=flip.graph or graph.name) for flip in candidate.flips)
         candidate = replace(candidate, flips=flips)
-    recipe = replace(as_it_is(graph.run, trust=trust), baseline=graph.run.path.name)
+    recipe = dataclasses.replace(as_it_is(graph.run, trust=trust), baseline=graph.run.path.name)
     other = dumped_to_the_end(recipe, kind, candidate)
     if not other.graphs:
         raise other.empty()

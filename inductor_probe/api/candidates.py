@@ -6,12 +6,15 @@ is known is written to `WHATIF_NAME` after each: a later call for the same run g
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 import time
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from inductor_probe.api.baseline import AnyRun, Recipe, check_same_program, dumped_to_the_end
 from inductor_probe.api.candidate_dumps import Dumped, batches, dump_at_once, most_at_once
@@ -86,7 +89,7 @@ def try_candidates(
     deadline = float("inf") if budget is None else time.monotonic() + budget
     tries = _Tries(
         a=a,
-        recipe=replace(recipe, baseline=a.path.name),
+        recipe=dataclasses.replace(recipe, baseline=a.path.name),
         kind=kind,
         settings=settings,
         planned=len(candidates) + (budget is not None),  # with the gains at once

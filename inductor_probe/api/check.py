@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.check import check_graph, check_logs
 from inductor_probe.analysis.run_remarks import cut_short, failed_compiles, why_empty
@@ -27,7 +28,7 @@ from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.remarks import failure_sentence, sentence
 
 
-class Check(Shown, DumpCheck):
+class Check(Shown, DumpCheck, frozen=True):
     """A check that shows itself."""
 
     @property
@@ -41,7 +42,7 @@ class Check(Shown, DumpCheck):
         return check_page(self)
 
 
-class Health(Shown, MachineHealth):
+class Health(Shown, MachineHealth, frozen=True):
     """What was seen of the machine; shows itself."""
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from inductor_probe.discovery.dump_processes import is_rank, name_of_process, process_of, runs_of_dump
 from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from inductor_probe.model.op_check import FORMS, MODES, Form, Mode, OpCheckOutput, OpChecks
 from inductor_probe.model.output import Output
 from inductor_probe.report.document import Document
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from inductor_probe.op_checks.running import Progress
 
 
-class OpCheck(Shown, OpChecks):
+class OpCheck(Shown, OpChecks, frozen=True):
     """What came of samples; shows itself."""
 
     @property
@@ -88,4 +90,4 @@ def check_op(
         executor=executor,
     )
     checks = check_operators(plan, progress, warn)
-    return OpCheck(**{name: getattr(checks, name) for name in OpChecks.__dataclass_fields__})
+    return OpCheck(**asdict(checks))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.own_call import NoOwnCall, OwnCall, OwnPair

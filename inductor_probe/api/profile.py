@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
 
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
@@ -56,7 +59,7 @@ class Profiles(Shown):
 
     def with_details(self, details: bool = True) -> Profiles:
         """Return the same with what else is left out: each loop nest, and the lines of the wrapper."""
-        return replace(self, details=details)
+        return dataclasses.replace(self, details=details)
 
     def compare(self, other: Profiles) -> ProfilesCompared:
         """Compare with other profiles, kernel by kernel: these are A, the others are B."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, get_args
+
+from msgspec.structs import replace
 
 from inductor_probe.errors import NotFoundError, UnreadableError, names_meant, near_names
 from inductor_probe.files import read_text

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import astuple, replace
 
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk, logged_pairs, matched_log
 from inductor_probe.discovery.dump_processes import name_of_process
@@ -49,8 +50,7 @@ Row = TypeVar("Row")
 class Session(Shown):
     """The verbs that read graphs: a `Run` answers for each of its graphs, a `Graph` for itself.
 
-    A name that only some of the graphs have is answered for those. All of them raise NotFoundError where no
-    graph has the name, or where the run is empty.
+    A name that only some graphs have is answered for those. NotFoundError: none has it, or the run is empty.
     """
 
     def _scope(self) -> tuple[RunOnDisk, tuple[GraphOnDisk, ...]]:
@@ -390,7 +390,7 @@ class Graph(GraphOnDisk, Session):
         refuse_archive(self)
         known, bounds = self.constants, input_bounds(self.generated)
         written = write_bench_file(self.path, self.inputs, variants, rewrites, bounds=bounds, constants=known)
-        return WrittenBenchFile(*(getattr(written, field.name) for field in fields(written)))
+        return WrittenBenchFile(*astuple(written))
 
     def bench_kernel(
         self,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.candidates import asked_changes
 from inductor_probe.analysis.kernels import kernel_rows
@@ -118,7 +121,7 @@ class WhatIf(Shown):
 
     def with_details(self, details: bool = True) -> WhatIf:
         """Return the same with what else is folded."""
-        return replace(self, details=details)
+        return dataclasses.replace(self, details=details)
 
 
 def is_whatif(samples: Path) -> bool:

@@ -22,9 +22,12 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise, product
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.model.assembly import AccessKind, GlobalAccess, WarpAccess, WarpPattern
 
@@ -99,8 +102,7 @@ _REGIONS = ("tt.reduce", "tt.scan", "scf.")
 _LINEAR = frozenset(("arith.addi", "arith.subi", "tt.addptr"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(Struct, frozen=True):
     """Which element each thread has: `blocked` with sizes by dimension, or `linear` with bases."""
 
     sizes: dict[str, tuple[int, ...]]
@@ -137,8 +139,7 @@ class _Layout:
         return tuple(places)
 
 
-@dataclass(frozen=True, slots=True)
-class _Linear:
+class _Linear(Struct, frozen=True):
     """`sum of coefficient * term + constant`; a term is the number of something that is not known."""
 
     terms: tuple[tuple[int, int], ...]
@@ -406,8 +407,7 @@ def _operations(ttgir: str) -> Iterator[_Operation]:
             scope[match["result"]] = operation
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
+class _Access(Struct, frozen=True):
     """Where a load or store takes its addresses from; `elements`: how many a thread moves at once."""
 
     pointer: _Operation | None

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from inductor_probe.model.assembly import CompilerCode, CompilerName, CompilerRemark
 from inductor_probe.model.code import Loop, LoopNest
@@ -57,8 +58,7 @@ _GENERIC = "instruction cannot be vectorized"
 """Clang adds it to what it said before."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(Struct, frozen=True):
     """Of the loop at a line of the kernel: bits or lanes of its vectors, or why it has none."""
 
     loop: int

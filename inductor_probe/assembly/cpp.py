@@ -22,8 +22,9 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from inductor_probe.assembly.compiler_remarks import ASK_CLANG, ASK_GCC, compiler_remarks, remark_of
 from inductor_probe.errors import RunFailedError
@@ -44,8 +45,7 @@ _WIDTHS = (("%zmm", 512), ("%ymm", 256), ("%xmm", 128))
 _SCALAR = re.compile(r"v?(?:[a-z]+(?:ss|sd)|movd|movq|pinsr\w|pextr\w)$")
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledCpp:
+class CompiledCpp(Struct, frozen=True):
     """What a kernel was compiled to.
 
     `loops`: the innermost ones. `code`: as text. `remarks` of the compiler, which was asked once more with

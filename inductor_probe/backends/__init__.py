@@ -7,23 +7,22 @@ them: most dumps have kernels of one backend.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
+
+from msgspec import Struct
 
 from inductor_probe.model.code import KernelArg, KernelDetails, PointerUse, Role
 
 
-@dataclass(frozen=True, slots=True)
-class KernelText:
+class KernelText(Struct, frozen=True):
     """What the text of a kernel says: see `Kernel`. `args` is empty without a known signature."""
 
     args: tuple[KernelArg, ...]
     details: KernelDetails | None
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(Struct, frozen=True):
     """One code generator of inductor.
 
     Attributes:

@@ -22,8 +22,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from inductor_probe.backends import KernelText, role_of
 from inductor_probe.backends.brackets import inside, split_arguments, unwrapped
@@ -56,8 +57,7 @@ _OFF = frozenset(("False", "None", "[]", "{}", "set()", ""))
 """Values that say that nothing was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Decorator:
+class _Decorator(Struct, frozen=True):
     """The call above `@triton.jit`, and where it starts; `entries` are its keyword arguments as syntax."""
 
     heuristic: str

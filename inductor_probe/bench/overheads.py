@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from inductor_probe.model.bench import Measurement, OverheadRow, Overheads, Side
 from inductor_probe.model.remark import Subject, measured
@@ -189,7 +191,9 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
 def _scaled(time: _Time, scale: float) -> _Time:
     """Return a time times a scale below one: it is uncertain by what it was shortened, too."""
     seconds = time.seconds * scale
-    return replace(time, seconds=seconds, uncertainty=time.uncertainty + abs(time.seconds - seconds))
+    return dataclasses.replace(
+        time, seconds=seconds, uncertainty=time.uncertainty + abs(time.seconds - seconds)
+    )
 
 
 def _at_most(time: _Time, whole: float) -> _Time:
@@ -199,7 +203,7 @@ def _at_most(time: _Time, whole: float) -> _Time:
 def _left(rest: _Time) -> _Time:
     """Return what is left of a whole: nothing where its parts exceed it, give or take by how much they do."""
     over = max(-rest.seconds, 0.0)
-    return replace(rest, seconds=max(rest.seconds, 0.0), uncertainty=rest.uncertainty + over)
+    return dataclasses.replace(rest, seconds=max(rest.seconds, 0.0), uncertainty=rest.uncertainty + over)
 
 
 def within(times: Sequence[tuple[float, float]], whole: float) -> tuple[list[tuple[float, float]], float]:
@@ -225,7 +229,7 @@ def _sum(rounds: Rounds[OverheadSamples], indexes: Sequence[int], field: str) ->
     def one(index: int) -> _Time:
         return rounds.time(lambda process: np.array(getattr(process.parts[index], field)))
 
-    return replace(rounds.time(total), seconds=sum(one(index).seconds for index in indexes))
+    return dataclasses.replace(rounds.time(total), seconds=sum(one(index).seconds for index in indexes))
 
 
 def _rest(
@@ -243,7 +247,7 @@ def _rest(
 
     within, seconds = rounds.time(difference), call.seconds - parts.seconds
     uncertainty = max(within.uncertainty, abs(within.seconds - seconds))
-    return replace(within, seconds=seconds, uncertainty=uncertainty)
+    return dataclasses.replace(within, seconds=seconds, uncertainty=uncertainty)
 
 
 def _row(kind: str, name: str, side: Side, time: _Time, launches: int = 0) -> OverheadRow:

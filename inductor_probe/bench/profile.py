@@ -8,12 +8,13 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Literal, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from inductor_probe.bench.call_parts import on_device
 from inductor_probe.bench.client import Event, JobFailedError, Server

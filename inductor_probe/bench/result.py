@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts
 from inductor_probe.bench.times import once_timed, times_of

@@ -7,9 +7,10 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict
 
 from inductor_probe.bench.alone import alone_options, run_once
 from inductor_probe.bench.client import Event, JobFailedError, Server

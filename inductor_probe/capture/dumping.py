@@ -10,10 +10,11 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from msgspec import Struct
 
 from inductor_probe.capture.folders import make_folder
 from inductor_probe.capture.process import INTERRUPTIONS, ChildOptions, Program, check_variables
@@ -32,8 +33,7 @@ _pipes = threading.Lock()
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What a supervisor is to run. `root` is where torch makes its folder; for the rest see `dump`."""
 
     script: str
@@ -58,8 +58,7 @@ class Request:
         return (*start[self.form], self.script, *self.arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class DumpResult:
+class DumpResult(Struct, frozen=True):
     """What a dump left on disk.
 
     Attributes:

@@ -13,9 +13,10 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from inductor_probe.capture.events import process_folders
 from inductor_probe.errors import ProbeError
@@ -97,8 +98,7 @@ def move_logs(staging: Path, run: Path) -> None:
             ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class TemporaryFolder:
+class TemporaryFolder(Struct, frozen=True):
     """The folder of a dump in progress. `lock`: descriptors that the script must have as well."""
 
     path: Path

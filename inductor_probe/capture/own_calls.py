@@ -25,6 +25,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import wrapt
+from msgspec import Struct
 
 from inductor_probe.capture.torch_places import wrap
 
@@ -36,8 +37,7 @@ SPINNING_S = 0.003
 Values = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class OwnRequest:
+class OwnRequest(Struct, frozen=True):
     """What a process is to time; it gets this as JSON.
 
     Attributes:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import wrapt
+from msgspec import Struct
 
 from inductor_probe.capture import flips, torch_settings
 from inductor_probe.capture.child import run_script
@@ -26,8 +26,7 @@ from inductor_probe.model.codec import from_json
 from inductor_probe.model.flip import Flip
 
 
-@dataclass(frozen=True)
-class OwnOptions:
+class OwnOptions(Struct, frozen=True):
     """What is asked for, and with which settings of torch and decisions turned the script runs.
 
     `folder` is one for files of this process, which its parent removes.

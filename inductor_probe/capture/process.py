@@ -16,11 +16,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from types import FrameType
+
+from msgspec import Struct, field
 
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.model.flip import Flip
@@ -50,8 +51,7 @@ _TERM_S = 2.0
 _AGAIN_S = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """What runs the script in the child.
 
     Attributes:
@@ -68,8 +68,7 @@ class Program:
     is_debugger: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ChildOptions:
+class ChildOptions(Struct, frozen=True):
     """What the child does while the script runs; it gets this as JSON.
 
     Attributes:
@@ -86,8 +85,7 @@ class ChildOptions:
     flips: tuple[Flip, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How a child ended, or how it will have ended if nothing more is ever known of it.
 
     `status` is negative for a signal, and None of a child that runs; `ended_by` as in the manifest;

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from inductor_probe.capture.dumping import DumpResult, Request
 from inductor_probe.capture.events import EventReader, process_folders
@@ -134,7 +137,7 @@ class Recording:
         if self._refusal:
             raise RunFailedError(*self._refusal)
         if self._request.program.is_debugger and not self._first.history.end and ended.status == 0:
-            ended = replace(ended, outcome="interrupted")
+            ended = dataclasses.replace(ended, outcome="interrupted")
         for process in self._processes.values():
             graphs = list(process.history.graphs)
             if graphs or process.is_first or process.rank is not None or process.history.failures:
@@ -283,7 +286,7 @@ class Recording:
         if status is None and end:
             status = 0
         if status is None and process.not_followed:  # nobody says how it ended
-            return replace(script, pid=process.pid, status=None, outcome="ok", ended_by=None)
+            return dataclasses.replace(script, pid=process.pid, status=None, outcome="ok", ended_by=None)
         started = datetime.fromtimestamp(process.started).astimezone()
         until = end.get("time") or script.started.timestamp() + script.duration_s
         duration = max(until - process.started, 0.0)

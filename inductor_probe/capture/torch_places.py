@@ -20,9 +20,10 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
+
+from msgspec import Struct
 
 RECORD = "record"
 DECISION = "decision"
@@ -30,8 +31,7 @@ TARGET = "target"
 OWN = "own"
 
 
-@dataclass(frozen=True, slots=True)
-class TorchPlace:
+class TorchPlace(Struct, frozen=True):
     """A function or method of torch.
 
     `name` is its qualified name in `module`, `decides` what it decides or makes known; for `topics` see the

@@ -13,8 +13,9 @@ import re
 import time
 from collections.abc import Container, Iterator, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from inductor_probe.capture.process import descendants
 from inductor_probe.capture.processes import STAGING, STARTUP
@@ -29,8 +30,7 @@ _FLAGS = re.compile(r"-[a-zA-Z]*[IES]")
 _LONGEST = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Unfollowed:
+class Unfollowed(Struct, frozen=True):
     """A process that loaded torch, and reports nothing. `started` is in seconds since the epoch."""
 
     pid: int

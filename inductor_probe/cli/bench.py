@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.api.kernel_check import LIMIT_S, check_graph

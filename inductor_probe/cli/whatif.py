@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.api.baseline import (
@@ -154,7 +155,7 @@ def whatif(
     recipe, known = _baseline(words, cases, target, out, save_inputs=inputs == "real", trust=trust)
     recipe.check(given)  # before A is dumped for nothing
     a = known or _dumped("A", recipe, Candidate())
-    recipe = replace(recipe, baseline=a.path.name)
+    recipe = dataclasses.replace(recipe, baseline=a.path.name)
     given = _with_meaning(given, a, dumped=known is None)
     if len(given) == 1 and not try_all:
         b = _dumped("B", recipe, given[0], a)
@@ -242,7 +243,7 @@ def _baseline(
         say(meaning.beside)
     if meaning.script is None:
         run = ip.open_run(meaning.target)
-        recipe = replace(recipe_of(run, out, trust=trust), save_inputs=save_inputs)
+        recipe = dataclasses.replace(recipe_of(run, out, trust=trust), save_inputs=save_inputs)
         if (why := why_not_as_it_is(run, recipe)) is None:
             say(f"A is {relative(run.path)}")
             return recipe, run

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.index import value_of
 from inductor_probe.backends import backend_called
@@ -105,7 +108,7 @@ def arguments(
         of = owner if owner != argument.name else None
         use: Use = "inout" if argument.use != "in" and argument.name in reads_first else argument.use
         offset = _offset(passed.text, sizes)
-        arguments.append(replace(argument, use=use, low=low, high=high, of=of, offset=offset))
+        arguments.append(dataclasses.replace(argument, use=use, low=low, high=high, of=of, offset=offset))
     return tuple(_with_shared_memory(arguments))
 
 
@@ -178,7 +181,7 @@ def _with_shared_memory(arguments: list[Memory | Scalar]) -> Iterator[Memory | S
             last = max((part.offset + part.elements) * _bytes(part) for part in parts)
             written = any(part.use != "in" for part in parts)
             elements = -(-last // _bytes(argument))
-            yield replace(argument, elements=elements, use="inout" if written else "in")
+            yield dataclasses.replace(argument, elements=elements, use="inout" if written else "in")
         else:
             yield argument
 

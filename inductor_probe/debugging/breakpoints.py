@@ -12,11 +12,12 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, FrameType, ModuleType
 from typing import Any
+
+from msgspec import Struct
 
 CHECKER_NAME = "__inductor_probe_breakpoints__"
 """The global of a module under which its inserted calls find the `Checker`."""
@@ -24,8 +25,7 @@ _Positions = Mapping[tuple[int, int], Sequence[int]]
 """(line, column) of a statement -> numbers of the breakpoints before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Breakpoint:
+class Breakpoint(Struct, frozen=True):
     """Before which statement of which module to stop.
 
     Attributes:

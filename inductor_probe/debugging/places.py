@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from inductor_probe.capture.torch_places import TOPICS, places_of
 from inductor_probe.debugging.breakpoints import HELPERS, Breakpoint
@@ -28,8 +29,7 @@ _FREEZE = ("", "_with_stride_order", "_with_fill_order", "_with_same_order", "_w
 """Ends of the names of `Buffer.freeze_layout...` in torch/_inductor/ir.py."""
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     """A place by name, before it has been looked for.
 
     Attributes:
@@ -45,8 +45,7 @@ class Location:
     at_return: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BreakpointPlan:
+class BreakpointPlan(Struct, frozen=True):
     """Where the child will stop, in the order it was named. `missing`: what the installed sources lack."""
 
     breakpoints: tuple[Breakpoint, ...]

@@ -9,10 +9,11 @@ import platform
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from inductor_probe.capture import DumpResult, Program, dump
 from inductor_probe.debugging.breakpoints import Breakpoint
@@ -35,8 +36,7 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """An address that a client connects to."""
 
     host: str

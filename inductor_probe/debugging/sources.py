@@ -6,11 +6,12 @@ import ast
 import builtins
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+
+from msgspec import Struct
 
 from inductor_probe.errors import NotFoundError, UnreadableError, near_names
 from inductor_probe.machine.facts import installed
@@ -18,8 +19,7 @@ from inductor_probe.machine.facts import installed
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function of a source.
 
     Attributes:
@@ -57,8 +57,7 @@ class Function:
         return last if isinstance(last, ast.Return) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A module's source.
 
     Attributes:

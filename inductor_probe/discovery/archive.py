@@ -31,9 +31,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, TypeVar, cast
+
+from msgspec import Struct
 
 from inductor_probe.discovery.dump_files import ARCHIVES, is_read, is_read_folder
 from inductor_probe.discovery.package import is_package, is_read_of_package, lay_out
@@ -70,8 +71,7 @@ _DAMAGE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
+class _Member(Struct, frozen=True):
     """A plain file of an archive, `content` open until the next one is asked for.
 
     `content` is None for a folder, and for what is left out: then `refused` says why.
@@ -370,8 +370,7 @@ _CHUNK = 1 << 20
 _ABANDONED_S = 24 * 3600
 
 
-@dataclass(frozen=True, slots=True)
-class Unpacked:
+class Unpacked(Struct, frozen=True):
     """An archive's dump files on disk (of `size` bytes), and what was left out or could not be read."""
 
     folder: Path
@@ -444,8 +443,7 @@ def archives_folder() -> Path:
     return base.resolve() / "inductor_probe" / "archives"
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
+class _Record(Struct, frozen=True):
     """What `archive.json` says. `files`: the digest of each file by its path; see `_digest`."""
 
     archive: Path

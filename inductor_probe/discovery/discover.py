@@ -33,9 +33,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.discovery.dump_files import is_archive, is_read
 from inductor_probe.discovery.dump_processes import OF_PROCESS, run_of_process, runs_of_dump
@@ -59,8 +61,7 @@ _WHAT_TO_GIVE = (
 _Named = TypeVar("_Named", DebugDir, GraphDir)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A run, and the one graph in it that was named, if one was.
 
     `others` are the further runs of a dump of several processes, where the dump was named.

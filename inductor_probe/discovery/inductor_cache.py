@@ -12,9 +12,10 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.reader.debug_dir import graph_dir

@@ -7,9 +7,10 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from inductor_probe.discovery.dump_processes import process_name, process_of
 from inductor_probe.discovery.walk import when_made

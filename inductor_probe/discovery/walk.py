@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from msgspec import Struct
+
 from inductor_probe.discovery.dump_files import is_archive
 from inductor_probe.discovery.package import is_package
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
@@ -79,8 +81,7 @@ _CACHED = re.compile(r"c[a-z2-7]{20,}\.debug")
 """Inductor's cache keeps a graph's folder beside its code: `<cache>/oa/coa7klbe....debug`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Below:
+class Below(Struct, frozen=True):
     """What a walk found. Loose graphs are a `DebugDir` of the folder that they lie in, without a manifest.
 
     `problems`: folders that could not be listed, and bounds that were reached.

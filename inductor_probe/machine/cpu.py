@@ -7,9 +7,11 @@ import platform
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 
@@ -26,8 +28,7 @@ _MUCH = 0.25
 """Processors: what a machine does in passing takes less."""
 
 
-@dataclass(frozen=True, slots=True)
-class CpuState:
+class CpuState(Struct, frozen=True):
     """The processors that this process may run on.
 
     Attributes:

@@ -9,9 +9,10 @@ import importlib
 import os
 import subprocess
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 
@@ -40,8 +41,7 @@ _QUERY = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class GpuState:
+class GpuState(Struct, frozen=True):
     """A GPU at one moment; None for what it does not report.
 
     Attributes:

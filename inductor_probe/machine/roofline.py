@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from inductor_probe.errors import RunFailedError
 from inductor_probe.model.bench import Overheads, RooflineRow

@@ -16,10 +16,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from queue import Empty, Queue
 from threading import Thread
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.errors import NotFoundError

@@ -12,11 +12,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from select import select
 from types import TracebackType
 from typing import Any
+
+from msgspec.structs import replace
 
 import inductor_probe.capture
 from inductor_probe.bench.call_parts import call_parts_of

@@ -7,9 +7,10 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
+
+from msgspec.structs import replace
 
 import inductor_probe
 from inductor_probe.bench.client import Event, JobFailedError, Server

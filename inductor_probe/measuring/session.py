@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from inductor_probe import __version__
 from inductor_probe.errors import ProbeError
@@ -112,7 +114,10 @@ def run_plan(
 def _on_cluster(rows: Sequence[PlannedRow], gpus: int) -> tuple[PlannedRow, ...]:
     """Return rows as a cluster can run them: this machine may lack a GPU, or be the only one with one."""
     lacking = None if gpus else "no node of the Ray cluster has a GPU"
-    return tuple(replace(row, missing=lacking) if row.key.device.startswith("cuda") else row for row in rows)
+    return tuple(
+        dataclasses.replace(row, missing=lacking) if row.key.device.startswith("cuda") else row
+        for row in rows
+    )
 
 
 def _measure_all(  # noqa: PLR0917 - what a run consists of

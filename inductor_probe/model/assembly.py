@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.code import NestKind, Pairs
 from inductor_probe.model.output import Output
@@ -25,8 +26,7 @@ Limit: TypeAlias = Literal["threads", "registers", "shared-memory", "blocks"]
 """What keeps more blocks from a multiprocessor at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalAccess:
+class GlobalAccess(Struct, frozen=True):
     """Instructions for global memory of one form, that one line of a kernel became.
 
     Attributes:
@@ -49,8 +49,7 @@ WarpPattern: TypeAlias = Literal[
 of the time, or places that depend on loaded values. `unknown`: on unknown sizes, or not followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class WarpAccess:
+class WarpAccess(Struct, frozen=True):
     """How the 32 threads of a warp reach global memory in one request: inferred from the addresses in TTGIR.
 
     Attributes:
@@ -76,8 +75,7 @@ class WarpAccess:
     best: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Occupancy:
+class Occupancy(Struct, frozen=True):
     """How many threads of a kernel a multiprocessor can hold at a time.
 
     Attributes:
@@ -90,8 +88,7 @@ class Occupancy:
     limits: tuple[Limit, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledConfig:
+class CompiledConfig(Struct, frozen=True):
     """A kernel as it was compiled with one config.
 
     Attributes:
@@ -129,8 +126,7 @@ CompilerCode: TypeAlias = Literal[
 """What a compiler's loop vectoriser did with a loop, or why it did not: of GCC and clang alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompilerRemark:
+class CompilerRemark(Struct, frozen=True):
     """What a compiler said of a loop of a C++ kernel.
 
     Attributes:
@@ -156,8 +152,7 @@ class CompilerRemark:
 REMARKS_NAME = "probe_compiler.json"
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRemarks:
+class KernelRemarks(Struct, frozen=True):
     """What a compiler said of the loops of a kernel.
 
     Attributes:
@@ -177,8 +172,7 @@ class KernelRemarks:
     remarks: tuple[CompilerRemark, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MachineLoop:
+class MachineLoop(Struct, frozen=True):
     """An innermost loop of a C++ kernel's machine code.
 
     Attributes:
@@ -200,8 +194,7 @@ class MachineLoop:
     remark: CompilerRemark | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompiledKernel:
+class CompiledKernel(Struct, frozen=True, kw_only=True):
     """A kernel, compiled ahead of time: for a GPU that need not be there, or for this processor.
 
     Attributes:
@@ -236,8 +229,7 @@ FigureName: TypeAlias = Literal[
 """A figure of a compiled kernel; of C++ from `loops` on, summed over the innermost loops."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedFigure:
+class ComparedFigure(Struct, frozen=True):
     """A figure of two compiled kernels, `a` and `b`, as text; None where it is not known, or there is none.
 
     `name` is a `FigureName`, or an instruction for global memory whose number it is (`ld.global.v4.b32`).
@@ -248,23 +240,35 @@ class ComparedFigure:
     b: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedText:
+class ComparedText(Struct, frozen=True):
     """Where two texts of a stage differ, as lines of a unified diff; names of registers count as the same."""
 
     stage: str
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AsmOutput(Output, CompiledKernel):
-    """A compiled kernel; with a second one, `other`, what differs.
+class AsmOutput(Output, frozen=True, kw_only=True):
+    """A compiled kernel, with the fields of `CompiledKernel`; with a second one, `other`, what differs.
 
     Attributes:
         other: the second one. figures: of both, with their first configs. texts: of the stages asked for.
     """
 
     verb: Literal["asm"] = "asm"
+    graph: str
+    kernel: str
+    backend: str
+    architecture: str
+    compilers: Pairs
+    dumped_by: Pairs = ()
+    path: Path
+    first: int
+    source: str
+    configs: tuple[CompiledConfig, ...] = ()
+    loops: tuple[MachineLoop, ...] = ()
+    command: tuple[str, ...] = ()
+    compiler: KernelRemarks | None = None
+    code: str = ""
     other: CompiledKernel | None = None
     figures: tuple[ComparedFigure, ...] = ()
     texts: tuple[ComparedText, ...] = ()

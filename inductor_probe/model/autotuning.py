@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.code import Pairs
 from inductor_probe.model.output import Output
+from inductor_probe.model.record import Compared
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import Problem, Span
 
@@ -19,8 +21,7 @@ TuningSource: TypeAlias = Literal["probe", "torch", "log", "cache"]
 best ten), or it is a `.best_config` of inductor's cache, which has no time."""
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateChoice:
+class TemplateChoice(Struct, frozen=True):
     """One choice: a library call, a template with a config, or a config of a Triton kernel.
 
     Attributes:
@@ -39,8 +40,7 @@ class TemplateChoice:
     spills: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
+class Tuning(Compared, frozen=True):
     """An operation or a Triton kernel that was autotuned.
 
     Attributes:
@@ -55,6 +55,8 @@ class Tuning:
         graph: the graph that it is of; None of one that a table was read from without that.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     operation: str
     inputs: tuple[str, ...]
     choices: tuple[TemplateChoice, ...]
@@ -64,7 +66,7 @@ class Tuning:
     kernel: str | None = None
     generated: str | None = None
     graph: str | None = None
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
     @property
     def of_kernel(self) -> bool:
@@ -77,8 +79,7 @@ class Tuning:
         return self.choices[0] if self.choices and self.choices[0].ms is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class TuningsRead:
+class TuningsRead(Struct, frozen=True):
     """The tunings that a folder or a table holds, and what could not be read.
 
     `path` is the file in the folder of a graph, of so many `lines` that are not empty; None if there is none.
@@ -90,16 +91,14 @@ class TuningsRead:
     lines: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class TuningsOutput(Output):
+class TuningsOutput(Output, frozen=True, kw_only=True):
     """What was autotuned, in the order in which it was found."""
 
     verb: Literal["tunings"] = "tunings"
     rows: tuple[Tuning, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigTime:
+class ConfigTime(Struct, frozen=True):
     """A config, and what running the kernel with it says; the harness writes it.
 
     Attributes:
@@ -127,8 +126,7 @@ class ConfigTime:
     mad: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSweep:
+class ConfigSweep(Struct, frozen=True):
     """Every config of one Triton kernel, fastest first. `remarks`: what could not be done."""
 
     kernel: str
@@ -136,8 +134,7 @@ class ConfigSweep:
     remarks: tuple[Remark, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class SweepConfigsOutput(Output):
+class SweepConfigsOutput(Output, frozen=True, kw_only=True):
     """Every config of each Triton kernel, timed; times are in seconds a call."""
 
     verb: Literal["sweep-configs"] = "sweep-configs"

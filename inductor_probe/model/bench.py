@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.kernel_check import KernelCheck
@@ -32,8 +33,7 @@ OPERATORS = "the graph, operator by operator"
 """What the call is compared with there, as harness/launches.py names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewVariant:
+class NewVariant(Struct, frozen=True):
     """A variant that is to be added to a bench file.
 
     Attributes:
@@ -50,8 +50,7 @@ class NewVariant:
     ablation: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VariantDiff:
+class VariantDiff(Struct, frozen=True):
     """How a variant's text differs from what it is a copy of.
 
     Attributes:
@@ -66,8 +65,7 @@ class VariantDiff:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RewriteRow:
+class RewriteRow(Struct, frozen=True):
     """A named rewrite, and what it applies to in a graph.
 
     Attributes:
@@ -86,8 +84,7 @@ class RewriteRow:
 Side = Literal["host", "device"]
 
 
-@dataclass(frozen=True, slots=True)
-class OverheadRow:
+class OverheadRow(Struct, frozen=True):
     """A part of the time of a call, in seconds.
 
     On a CPU `call` is kernels, library calls and wrapper, and `launches` are a part of the kernels' times; on
@@ -120,8 +117,7 @@ class OverheadRow:
         return max(self.seconds, 0.0) + self.uncertainty if self.seconds > -self.uncertainty else None
 
 
-@dataclass(frozen=True, slots=True)
-class Overheads:
+class Overheads(Struct, frozen=True):
     """The overhead table of a graph.
 
     Attributes:
@@ -150,8 +146,7 @@ class Overheads:
         return next((row for row in self.rows if (row.kind, row.side) == (kind, side)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class RooflineRow:
+class RooflineRow(Struct, frozen=True):
     """A kernel against the roofline.
 
     Attributes:
@@ -175,8 +170,7 @@ INPUTS = ("random", "zeros", "sequential", "real")
 """Which values the inputs of a bench file may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchFile:
+class BenchFile(Struct, frozen=True):
     """`output_code_bench.py` as it stands on disk.
 
     Attributes:
@@ -194,7 +188,7 @@ class BenchFile:
     state: Literal["written", "rewritten", "kept"]
     edited: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
-    diffs: tuple[VariantDiff, ...] = field(default=(), repr=False)
+    diffs: tuple[VariantDiff, ...] = ()
     reread: bool = False
 
     @property
@@ -203,8 +197,7 @@ class BenchFile:
         return tuple(name for name in self.edited if name != ABLATIONS and not re.search(r"_v\d+$", name))
 
 
-@dataclass(frozen=True, slots=True)
-class BenchSettings:
+class BenchSettings(Struct, frozen=True):
     """How a bench file is run.
 
     Attributes:
@@ -271,8 +264,7 @@ class BenchSettings:
         return ("probe", "bench-kernel", graph, *options)
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Struct, frozen=True):
     """The time of one thing: the only one that a report has of it.
 
     Attributes:
@@ -289,16 +281,14 @@ class Measurement:
     source: Literal["rounds", "quads", "ratio", "once"]
 
 
-@dataclass(frozen=True, slots=True)
-class Ablation:
+class Ablation(Struct, frozen=True):
     """The time of a copy that leaves a part out (`no_loads`), relative to the kernel."""
 
     left_out: str
     comparison: Comparison
 
 
-@dataclass(frozen=True, slots=True)
-class BenchResult:
+class BenchResult(Struct, frozen=True):
     """What the processes of one bench file found.
 
     Attributes:
@@ -354,8 +344,7 @@ class BenchResult:
         return tuple(time for time in self.times if time.name not in compared)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchKernelOutput(Output):
+class BenchKernelOutput(Output, frozen=True, kw_only=True):
     """The bench file, and what running it found; times are in seconds a call.
 
     Attributes:
@@ -373,8 +362,7 @@ class BenchKernelOutput(Output):
     summary: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class RewriteOutput(Output):
+class RewriteOutput(Output, frozen=True, kw_only=True):
     """The rewrites with what they apply to in a graph or, with a SPEC, the bench file with its variants.
 
     Attributes:
@@ -386,8 +374,7 @@ class RewriteOutput(Output):
     file: BenchFile | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class VerdictOutput(Output):
+class VerdictOutput(Output, frozen=True, kw_only=True):
     """The report of samples that are on disk; times are in seconds a call.
 
     Attributes:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.remark import Remark
 
 Side: TypeAlias = Literal["host", "device"]
 
 
-@dataclass(frozen=True, slots=True)
-class CallPart:
+class CallPart(Struct, frozen=True):
     """A part of a call, in seconds.
 
     Attributes:
@@ -46,8 +46,7 @@ class CallPart:
         return self.seconds + self.uncertainty
 
 
-@dataclass(frozen=True, slots=True)
-class CallParts:
+class CallParts(Struct, frozen=True):
     """What a call consists of.
 
     Attributes:

@@ -6,12 +6,14 @@ where nothing was recorded. It holds no sentence (`report/words/causes`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from inductor_probe.model.assembly import KernelRemarks
 from inductor_probe.model.decision import Decision, DecisionKind, Operand, Outcome
 from inductor_probe.model.output import Output
+from inductor_probe.model.record import Compared
 from inductor_probe.model.remark import Knowledge, Remark, RemarkKind, Subject
 from inductor_probe.model.setting import Setting
 from inductor_probe.model.span import Problem, SourceLine, Span
@@ -20,8 +22,7 @@ TURN = "turn"
 """Code of the change that turns one decision by name; its operand `option` is `--scalar op0`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What would turn a decision: a value of a setting; where `setting` is None, a change of source, or that
     it is turned by name (`TURN`).
 
@@ -38,8 +39,7 @@ class Change:
     differs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Compared, frozen=True):
     """A decision about something of a graph, and why it fell so.
 
     Attributes:
@@ -62,6 +62,8 @@ class Cause:
         proved_kind: the kind of decision that `remark` proves something of.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("evidence",)
+
     kind: RemarkKind
     subjects: tuple[Subject, ...]
     knowledge: Knowledge
@@ -76,7 +78,7 @@ class Cause:
     counted: tuple[str, ...] = ()
     fx: tuple[str, ...] = ()
     sources: tuple[SourceLine, ...] = ()
-    evidence: tuple[Span, ...] = field(default=(), compare=False)
+    evidence: tuple[Span, ...] = ()
     changes: tuple[Change, ...] = ()
     proved_kind: DecisionKind | None = None
 
@@ -91,8 +93,7 @@ class Cause:
         return self.decision.outcome if self.decision else None
 
 
-@dataclass(frozen=True, slots=True)
-class GraphCauses:
+class GraphCauses(Struct, frozen=True):
     """What was decided about a subject in a graph, or about all of it.
 
     Attributes:
@@ -121,8 +122,7 @@ class GraphCauses:
     gone: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class WhyOutput(Output):
+class WhyOutput(Output, frozen=True, kw_only=True):
     """Why the compiler decided as it did: an answer for each graph that has the subject."""
 
     verb: Literal["why"] = "why"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
@@ -13,8 +14,7 @@ from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import Problem
 
 
-@dataclass(frozen=True, slots=True)
-class FileCheck:
+class FileCheck(Struct, frozen=True):
     """What became of the lines of a kind of file; each line is counted in one of the last five.
 
     Attributes:
@@ -35,8 +35,7 @@ class FileCheck:
     unread: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class GraphCheck:
+class GraphCheck(Struct, frozen=True):
     """What was read of one graph.
 
     Attributes:
@@ -62,8 +61,7 @@ class GraphCheck:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LogCheck:
+class LogCheck(Struct, frozen=True):
     """What was read of a run's compiler logs."""
 
     run: Path
@@ -71,8 +69,7 @@ class LogCheck:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DumpCheck:
+class DumpCheck(Struct, frozen=True):
     """The graphs below the paths that were given, their runs' logs, and problems of the runs themselves.
 
     `empty_graphs` are folders that inductor left empty because the graph computes nothing: no problem.
@@ -163,12 +160,11 @@ class DumpCheck:
 
 
 def _added(kind: str, files: Sequence[FileCheck]) -> FileCheck:
-    counts = [field.name for field in fields(FileCheck) if field.name != "kind"]
+    counts = [name for name in FileCheck.__struct_fields__ if name != "kind"]
     return FileCheck(kind, **{name: sum(getattr(file, name) for file in files) for name in counts})
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckOutput(Output):
+class CheckOutput(Output, frozen=True, kw_only=True):
     """What became of every line. Its problems are all that its parts have."""
 
     verb: Literal["check"] = "check"

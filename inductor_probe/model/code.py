@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.ir import BufferLayout, Dim
+from inductor_probe.model.record import Compared
 from inductor_probe.model.span import Problem, Span
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentNode:
+class FragmentNode(Struct, frozen=True):
     """A node of the `Graph fragment` above a Triton kernel: `%add = call_function[target=...](args = ...)`.
 
     `target` is `PlaceHolder` for a value that comes from outside of the kernel. `type` is as printed:
@@ -26,8 +27,7 @@ class FragmentNode:
     inputs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class KernelComment:
+class KernelComment(Compared, frozen=True):
     """The comment lines above a kernel's definition, a launch or a library call.
 
     Attributes:
@@ -39,6 +39,8 @@ class KernelComment:
         path: where the kernel was cached. lines: the text, without `# `.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     aten: tuple[str, ...] = ()
     mapping: tuple[tuple[str, tuple[str, ...]], ...] = ()
     fragment: tuple[FragmentNode, ...] = ()
@@ -46,7 +48,7 @@ class KernelComment:
     handle: int | None = None
     path: str | None = None
     lines: tuple[str, ...] = ()
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
     @property
     def fx_nodes(self) -> tuple[str, ...]:
@@ -62,8 +64,7 @@ Pairs: TypeAlias = tuple[tuple[str, str], ...]
 """Names with texts, in display order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """A `for` of a C++ kernel.
 
     Attributes:
@@ -107,8 +108,7 @@ DECIDED_NESTS: tuple[NestKind, ...] = ("vectorised", "underfilled", "scalar")
 """Nests about whose vectors torch decides: tails and threads come with another nest."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoopNest:
+class LoopNest(Struct, frozen=True):
     """An outermost loop of a C++ kernel with everything in it.
 
     Attributes:
@@ -156,8 +156,7 @@ def qualified(text: str, subgraph: str) -> str:
     return _OWN_NAME.sub(f"{subgraph}_", text)
 
 
-@dataclass(frozen=True, slots=True)
-class CppFacts:
+class CppFacts(Struct, frozen=True):
     """Facts of a C++ kernel.
 
     Attributes:
@@ -211,8 +210,7 @@ class CppFacts:
         return sum(nest.kind == kind for nest in self.nests)
 
 
-@dataclass(frozen=True, slots=True)
-class TritonFacts:
+class TritonFacts(Struct, frozen=True):
     """Facts of a Triton kernel, most of them from its decorator.
 
     Attributes:
@@ -249,8 +247,7 @@ class TritonFacts:
 KernelDetails: TypeAlias = CppFacts | TritonFacts
 
 
-@dataclass(frozen=True, slots=True)
-class PointerUse:
+class PointerUse(Struct, frozen=True):
     """A line of a kernel that reads or writes through one of its pointers.
 
     Attributes:
@@ -275,8 +272,7 @@ Role: TypeAlias = Literal["in", "out", "inout", "size", "workspace", "pointer"]
 """What a kernel does with an argument; `pointer` when the text does not say the direction."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelArg:
+class KernelArg(Struct, frozen=True):
     """A parameter of a generated kernel: `const float* in_ptr0`, or `in_ptr0` of type `*fp32` in Triton."""
 
     name: str
@@ -284,8 +280,7 @@ class KernelArg:
     type: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Compared, frozen=True):
     """A generated kernel.
 
     Attributes:
@@ -296,14 +291,16 @@ class Kernel:
         comment: what inductor wrote above it: its path, source nodes, and the FX nodes it was made from.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "comment")
+
     name: str
     backend: str
-    source: str = field(repr=False)
+    source: str
     args: tuple[KernelArg, ...]
-    span: Span | None = field(default=None, compare=False)
-    details: KernelDetails | None = field(default=None, repr=False)
+    span: Span | None = None
+    details: KernelDetails | None = None
     chooses: tuple[str, ...] = ()
-    comment: KernelComment | None = field(default=None, compare=False, repr=False)
+    comment: KernelComment | None = None
 
     @property
     def comments(self) -> tuple[str, ...]:
@@ -311,33 +308,34 @@ class Kernel:
         return self.comment.lines if self.comment else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Compared, frozen=True):
     """A call of a generated kernel in the wrapper; `args` are the texts passed, in order.
 
     `keywords` are those passed by name: `("stream", "stream0")`, and `grid` on torch before 2.7.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "comment")
+
     kernel: str
     args: tuple[str, ...]
-    span: Span = field(compare=False)
+    span: Span
     keywords: tuple[tuple[str, str], ...] = ()
-    comment: KernelComment | None = field(default=None, compare=False, repr=False)
+    comment: KernelComment | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExternCall:
+class ExternCall(Compared, frozen=True):
     """A call of a library kernel: `extern_kernels.mm(a, b, out=buf0)`, `buf0 = torch.ops.aten.cumsum...`."""
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "comment")
 
     target: str
     args: tuple[str, ...]
     outputs: tuple[str, ...]
-    span: Span = field(compare=False)
-    comment: KernelComment | None = field(default=None, compare=False, repr=False)
+    span: Span
+    comment: KernelComment | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(Compared, frozen=True):
     """Memory that the wrapper names.
 
     Attributes:
@@ -349,24 +347,26 @@ class Allocation:
         of: the buffer whose memory it is, where it is not new.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     name: str
     kind: Literal["new", "reuse", "view", "alias", "input", "argument", "constant", "copy"]
     layout: BufferLayout | None
     of: str | None = None
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SizeSymbol:
+class SizeSymbol(Compared, frozen=True):
     """A size that the wrapper computes or takes from an input: `s77 = arg0_1`, `u0 = buf1.item()`."""
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     name: str
     value: str
-    span: Span = field(compare=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """Where a wrapper in C++ branches: `while (1) {`, `if (!name) break;`, `if (name) {`, `} else {`, `}`;
     `elif` is `} else if (name == 1) {`.
     """
@@ -378,18 +378,19 @@ class Branch:
 WrapperStep: TypeAlias = Allocation | Launch | ExternCall | SizeSymbol | Branch
 
 
-@dataclass(frozen=True, slots=True)
-class WrapperFunction:
+class WrapperFunction(Compared, frozen=True):
     """A function of the wrapper beside its entry: a subgraph (a branch of a conditional, the body of a loop),
     or a partition, which is a piece of the graph itself.
 
     `inputs` and `returns` are like those of `OutputCode`.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     name: str
     inputs: tuple[str, ...]
     returns: tuple[str, ...]
-    span: Span = field(compare=False)
+    span: Span
 
     @property
     def is_subgraph(self) -> bool:
@@ -397,8 +398,7 @@ class WrapperFunction:
         return not _PARTITION.fullmatch(self.name)
 
 
-@dataclass(frozen=True)
-class OutputCode:
+class OutputCode(Compared, frozen=True, dict=True):
     """What `output_code.py` says.
 
     Attributes:
@@ -413,6 +413,8 @@ class OutputCode:
         steps: of a wrapper in C++, what it does, in order.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("steps",)
+
     entry: str | None
     inputs: tuple[str, ...]
     kernels: tuple[Kernel, ...]
@@ -426,7 +428,7 @@ class OutputCode:
     added: tuple[Span, ...] = ()
     span: Span | None = None
     language: Literal["python", "cpp"] = "python"
-    steps: tuple[WrapperStep, ...] = field(default=(), compare=False, repr=False)
+    steps: tuple[WrapperStep, ...] = ()
 
     @property
     def subgraphs(self) -> tuple[WrapperFunction, ...]:
@@ -447,7 +449,7 @@ class OutputCode:
         """Return the kernel called `name`."""
         return self.by_name.get(name)
 
-    @cached_property  # which needs a `__dict__`, so this record has no slots
+    @cached_property
     def by_name(self) -> dict[str, Kernel]:
         """The kernels by name."""
         return {kernel.name: kernel for kernel in self.kernels}

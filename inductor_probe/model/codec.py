@@ -1,7 +1,7 @@
 """One codec between records and JSON, both ways, made from the annotations of the records.
 
-A record is a dataclass. Its JSON is an object whose keys are the names of its fields, so that whoever knows
-the record knows the JSON. The annotation of a field says how its value is written and read:
+A record is a `msgspec.Struct`. Its JSON is an object whose keys are the names of its fields, so that whoever
+knows the record knows the JSON. The annotation of a field says how its value is written and read:
 
     annotation                        JSON
     int, str, bool, None              the same
@@ -20,9 +20,9 @@ For example, with `class Loop: variable: str; size: int | str` and `class Nest: 
 `to_json(Nest((Loop("x0", 8),)))` is `{"loops": [{"variable": "x0", "size": 8}]}`, and `from_json(Nest, ...)`
 makes an equal record of that. `json_schema(Nest)` describes it as a JSON Schema (draft 2020-12).
 
-Two things can be said of a record beside its annotations. A property below `@written` is computed, and
-written like a field; it is not read. A field whose metadata is `UNWRITTEN` has no key and is not read, so it
-has a default; one with `AS_TEXT` is written as its `str`, and a record with one is not read.
+Two things can be said of a record besides. A property below `@written` is computed, and written like a field;
+it is not read. A field that is `Annotated[X, UNWRITTEN]` has no key and is not read, so it has a default; one
+that is `Annotated[X, AS_TEXT]` is written as its `str`, and a record with one is not read.
 
 Reading is strict about what is there and lenient about what is not known: a value of another type is a
 `ShapeError` that names its key, a key that no field has is ignored (a later version wrote it), and a key
@@ -32,7 +32,6 @@ that what was read can be computed with.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import math
 import types
@@ -42,6 +41,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from msgspec import Struct, structs
+
 Json: typing.TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Record = TypeVar("Record")
 _Reader: typing.TypeAlias = "Callable[[Any, str], Any]"
@@ -49,10 +50,10 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 RECORD_KEY = "record"
 """Names the class of an object where a field may hold one of several."""
-UNWRITTEN: Mapping[str, str] = types.MappingProxyType({"json": "unwritten"})
-"""Metadata of a field that has no key: text of many lines that few ask for."""
-AS_TEXT: Mapping[str, str] = types.MappingProxyType({"json": "text"})
-"""Metadata of a field that is written as its `str`: a tree that people know as an expression."""
+UNWRITTEN = "unwritten"
+"""Annotates a field that has no key: text of many lines that few ask for."""
+AS_TEXT = "text"
+"""Annotates a field that is written as its `str`: a tree that people know as an expression."""
 _NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _SCALARS: Mapping[Any, Mapping[str, Any]] = {
     int: {"type": "integer"},
@@ -73,8 +74,7 @@ class ShapeError(ValueError):
     """A JSON value is not what the field of a record says; the message names the key."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Between:
+class Between(Struct, frozen=True):
     """Bounds of a number that is read, both allowed: `Annotated[float, Between(0, 1)]`."""
 
     low: float
@@ -114,7 +114,7 @@ def from_json(kind: type[Record], data: Any, where: str = "") -> Record:
     """Return the record of the class `kind` that `data` stands for.
 
     Args:
-        kind: a dataclass.
+        kind: a record.
         data: as `json.loads` returned it. where: the key that `data` was at, for messages.
 
     Raises:
@@ -157,7 +157,8 @@ def _form(kind: Any) -> _Form:
         return _Form("tuple", arguments)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _Form("mapping", arguments[1:])
-    return _Form("record" if dataclasses.is_dataclass(kind) else "scalar", (kind,))
+    is_record = isinstance(kind, type) and issubclass(kind, Struct)
+    return _Form("record" if is_record else "scalar", (kind,))
 
 
 def _records(parts: tuple[Any, ...]) -> dict[str, type]:
@@ -165,12 +166,15 @@ def _records(parts: tuple[Any, ...]) -> dict[str, type]:
     return {part.__name__: part for part in parts if _form(part).name == "record"}
 
 
+_Role: typing.TypeAlias = Literal["field", "text", "property", "unwritten"]
+
+
 class _Key(NamedTuple):
     """A key of a record: of a field, of a field written as text, or of a property below `@written`."""
 
     name: str
     kind: Any
-    role: Literal["field", "text", "property"]
+    role: _Role
     is_needed: bool = False
     description: str | None = None
 
@@ -180,11 +184,13 @@ def _keys(kind: type) -> tuple[_Key, ...]:
     """Return the keys of a record: its fields, then its properties below `@written`."""
     hints = typing.get_type_hints(kind, include_extras=True)
     keys = {}
-    for field in dataclasses.fields(kind):
-        role: Any = field.metadata.get("json", "field")
-        needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if role != "unwritten":
-            keys[field.name] = _Key(field.name, hints[field.name], role, needed)
+    for field in structs.fields(kind):
+        name, hint = field.name, hints[field.name]
+        role: _Role = "field"
+        if typing.get_origin(hint) is typing.Annotated and hint.__metadata__[0] in (UNWRITTEN, AS_TEXT):
+            hint, role = hint.__origin__, hint.__metadata__[0]
+        if role != UNWRITTEN:
+            keys[name] = _Key(name, hint, role, field.required)
     for parent in reversed(kind.__mro__):
         for name, value in vars(parent).items():
             if isinstance(value, property) and hasattr(value.fget, "__written__"):

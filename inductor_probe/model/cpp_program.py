@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from inductor_probe.model.output import Output
 
@@ -30,8 +31,7 @@ def portable_flags(vector_bits: int | None) -> tuple[str, ...]:
     return (*_PORTABLE, *_VECTORS.get(vector_bits or 0, ()))
 
 
-@dataclass(frozen=True, slots=True)
-class CompileCommand:
+class CompileCommand(Struct, frozen=True):
     """What the torch of an environment runs to compile a C++ kernel.
 
     Attributes:
@@ -80,8 +80,7 @@ class CompileCommand:
         return (self.compiler, source, *compiled, "-o", output, "-Wl,--as-needed", *links)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportCppOutput(Output):
+class ExportCppOutput(Output, frozen=True, kw_only=True):
     """A C++ kernel as a program.
 
     Attributes:

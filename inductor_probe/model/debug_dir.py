@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.decision import Decisions
@@ -13,6 +15,7 @@ from inductor_probe.model.fx import FxGraph, Provenance, Runnable
 from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import CompileFailure, GraphRecord, Manifest
+from inductor_probe.model.record import Compared
 from inductor_probe.model.span import Problem
 
 TREE = "torch_compile_debug"
@@ -25,8 +28,7 @@ PACKAGE_NAME = "aoti_package.json"
 A package has the code of a graph, and neither its IR nor its FX graph."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphDir:
+class GraphDir(Struct, frozen=True):
     """A graph's folder, not read yet. `order` is the counter after the dot: the order of compilation.
 
     `process` is what to add to its name where graphs of several processes are read as one dump: `@rank1`.
@@ -48,8 +50,7 @@ class GraphDir:
         return (self.path / PACKAGE_NAME).is_file()
 
 
-@dataclass(frozen=True, slots=True)
-class DebugDir:
+class DebugDir(Struct, frozen=True):
     """One `run_*` directory: its graphs in the order they were compiled, and its manifest if it has one.
 
     `empty_graphs`: folders that inductor made and left empty, as it does for a graph that computes nothing.
@@ -69,8 +70,7 @@ class DebugDir:
         return self.path.name
 
 
-@dataclass(frozen=True, slots=True)
-class FileRead:
+class FileRead(Struct, frozen=True):
     """A file of a dump that was read: how many lines it has, and how many of them were not understood."""
 
     path: Path
@@ -78,18 +78,19 @@ class FileRead:
     unread: int
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledGraph:
+class CompiledGraph(Compared, frozen=True, dict=True):
     """Everything read of one graph. A part that is missing or unreadable is empty and in `problems`.
 
     `pre` and `post` are the scheduler's nodes before and after fusion; `fx` is the FX graph that was lowered,
     `fx_before` the one before inductor's passes. `nodes_before` counts the nodes before fusion, also where
     `pre` was not read. `derived` holds what `analysis.graph.once_per_graph` worked out about the graph; a
-    changed copy (`dataclasses.replace`) begins with none of it. `read_decisions` reads what was recorded of
-    the compiler's decisions, a file that is opened only when `decisions` is asked for. `gpu` is that of the
+    changed copy (`structs.replace`) begins with none of it. `read_decisions` reads what was recorded of the
+    compiler's decisions, a file that is opened only when `decisions` is asked for. `gpu` is that of the
     manifest: the name of the machine's first, or the figures of the one that was simulated. `failures` are
     why its compile failed, if it did: what torch had not written by then is no problem.
     """
+
+    uncompared: ClassVar[tuple[str, ...]] = ("read_decisions",)
 
     folder: GraphDir
     torch_version: str | None
@@ -106,8 +107,12 @@ class CompiledGraph:
     problems: tuple[Problem, ...] = ()
     gpu: GpuTarget | str | None = None
     failures: tuple[CompileFailure, ...] = ()
-    read_decisions: Callable[[], Decisions | None] | None = field(default=None, compare=False, repr=False)
-    derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    read_decisions: Callable[[], Decisions | None] | None = None
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What was worked out about this graph so far."""
+        return {}
 
     @property
     def name(self) -> str:

@@ -7,8 +7,9 @@ says what torch chose, the cause as a code, and the operands that torch compared
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
+
+from msgspec import Struct
 
 from inductor_probe.model.kernel_causes import ConfigsCause, IndexCause, ReductionCause, TilingCause
 from inductor_probe.model.span import Problem
@@ -492,8 +493,7 @@ DECISION_KINDS: tuple[DecisionKind, ...] = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TorchFrame:
+class TorchFrame(Struct, frozen=True):
     """A function in torch's sources: `file` below the folder that holds torch, `line` in it.
 
     `line` is the call in progress. Of the function that decided, it is where that begins if the line of the
@@ -505,8 +505,7 @@ class TorchFrame:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """One choice of the compiler.
 
     Attributes:
@@ -543,8 +542,7 @@ class Decision:
         return dict(self.operands).get(name)
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionsHeader:
+class DecisionsHeader(Struct, frozen=True):
     """First line of the file. `recorders`: the kinds of decisions that were recorded on that torch."""
 
     format: int
@@ -552,8 +550,7 @@ class DecisionsHeader:
     recorders: tuple[DecisionKind, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Decisions:
+class Decisions(Struct, frozen=True):
     """What was recorded of a graph.
 
     `complete` is False where the file was cut short or cannot be read; `problems` say where.

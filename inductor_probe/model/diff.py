@@ -7,23 +7,24 @@ Only major and minor changes make two programs different.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import ClassVar, Literal, TypeAlias, cast
+
+from msgspec import Struct
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.output import Output
 from inductor_probe.model.proof import Proof
+from inductor_probe.model.record import Compared
 from inductor_probe.model.span import Problem, Span
 
 Weight: TypeAlias = Literal["major", "minor", "cosmetic"]
 Relation: TypeAlias = Literal["same", "changed", "split", "merged", "regrouped", "added", "removed"]
 
 
-@dataclass(frozen=True, slots=True)
-class FactChange:
+class FactChange(Struct, frozen=True):
     """A named fact with its two values; None on the side that has no such fact."""
 
     name: str
@@ -32,8 +33,7 @@ class FactChange:
     weight: Weight = "minor"
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """How many of something each side has; None where the side does not record it.
 
     `name` is `kernels`, `launches`, `library_calls`, `fused_groups`, `nodes`, `copies`, `allocations`,
@@ -51,8 +51,7 @@ class Count:
         return self.a is not None and self.b is not None and self.a != self.b
 
 
-@dataclass(frozen=True, slots=True)
-class BufferChange:
+class BufferChange(Struct, frozen=True):
     """A buffer of both sides that differs, or one that only one side has (`a` or `b` is None).
 
     Attributes:
@@ -81,22 +80,22 @@ class BufferChange:
         return heaviest(self.facts)
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Compared, frozen=True):
     """A line of a loop body as dumped, and where; `block` is `body` or a sub-block.
 
     Of a node without a loop body it is the call that it makes; where it makes none, `generated` is set, and
     it is the class of the IR node that inductor generates code for.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     text: str
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
     block: str = "body"
     generated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NodeChange:
+class NodeChange(Struct, frozen=True):
     """A scheduler node of both sides whose bodies differ, or one that only one side has.
 
     Attributes:
@@ -119,8 +118,7 @@ class NodeChange:
     operations: tuple[Count, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FusionChange:
+class FusionChange(Struct, frozen=True):
     """Fused groups that hold the same nodes in another grouping.
 
     Attributes:
@@ -133,16 +131,14 @@ class FusionChange:
     b: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CodeChange:
+class CodeChange(Struct, frozen=True):
     """How far the code of two kernels is apart, names and spelling aside: lines of A only, and of B only."""
 
     removed: int
     added: int
 
 
-@dataclass(frozen=True, slots=True)
-class KernelMatch:
+class KernelMatch(Struct, frozen=True):
     """Kernels of A and of B that do the same work.
 
     Attributes:
@@ -161,19 +157,19 @@ class KernelMatch:
     code: CodeChange | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CallChange:
+class CallChange(Compared, frozen=True):
     """A library call of both sides with another target or other arguments, or one that one side has."""
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span_a", "span_b")
 
     a: str | None
     b: str | None
     facts: tuple[FactChange, ...]
-    span_a: Span | None = field(default=None, compare=False)
-    span_b: Span | None = field(default=None, compare=False)
+    span_a: Span | None = None
+    span_b: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionChange:
+class DecisionChange(Struct, frozen=True):
     """A recorded decision about matched nodes or buffers, or the graph, with another outcome or cause.
 
     None: on that side, which has the subject and recorded that kind, torch took no such decision.
@@ -188,20 +184,20 @@ class DecisionChange:
         return cast(Decision, self.a or self.b)
 
 
-@dataclass(frozen=True, slots=True)
-class MissingPart:
+class MissingPart(Struct, frozen=True):
     """A part that a graph of the comparison lacks."""
 
     graph: Literal["a", "b"]
     part: Literal["nodes_after_fusion", "output_code", "fx_graph"]
 
 
-@dataclass(frozen=True, slots=True)
-class DiffSide:
+class DiffSide(Compared, frozen=True):
     """Whose graph it is. `label` is that of its run, where the sides are of two runs."""
 
+    uncompared: ClassVar[tuple[str, ...]] = ("path",)
+
     name: str
-    path: Path = field(compare=False)
+    path: Path
     torch_version: str | None
     kind: str | None
     devices: tuple[str, ...]
@@ -209,8 +205,7 @@ class DiffSide:
     label: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GraphDiff:
+class GraphDiff(Compared, frozen=True):
     """What changed between two graphs.
 
     Attributes:
@@ -227,6 +222,8 @@ class GraphDiff:
         matched_nodes, matched_buffers: how many have a partner.
         missing: what could not be compared, since a graph lacks it.
     """
+
+    uncompared: ClassVar[tuple[str, ...]] = ("problems",)
 
     a: DiffSide
     b: DiffSide
@@ -245,7 +242,7 @@ class GraphDiff:
     matched_buffers: int = 0
     missing: tuple[MissingPart, ...] = ()
     decisions: tuple[DecisionChange, ...] = ()
-    problems: tuple[Problem, ...] = field(default=(), compare=False)
+    problems: tuple[Problem, ...] = ()
 
     @property
     @written
@@ -268,8 +265,7 @@ class GraphDiff:
         return next((match for match in self.kernels if name in match.a or name in match.b), None)
 
 
-@dataclass(frozen=True, slots=True)
-class RunDiff:
+class RunDiff(Compared, frozen=True):
     """What changed between two runs: their graphs in pairs, and graphs that only one run has.
 
     Attributes:
@@ -279,8 +275,10 @@ class RunDiff:
         removed, added: graphs of A and of B without a partner.
     """
 
-    a: Path = field(compare=False)
-    b: Path = field(compare=False)
+    uncompared: ClassVar[tuple[str, ...]] = ("a", "b")
+
+    a: Path
+    b: Path
     environment: tuple[FactChange, ...]
     counts: tuple[Count, ...]
     graphs: tuple[GraphDiff, ...]
@@ -307,8 +305,7 @@ def heaviest(facts: tuple[FactChange, ...]) -> Weight:
     return "major" if "major" in weights else "minor" if "minor" in weights else "cosmetic"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DiffOutput(Output):
+class DiffOutput(Output, frozen=True, kw_only=True):
     """What changed: `GraphDiff` where two graphs were compared, `RunDiff` where two runs were.
 
     Attributes:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from msgspec import Struct
 
 from inductor_probe.errors import ProbeError, near_names
 from inductor_probe.model.cause import Cause
@@ -64,8 +65,7 @@ _UNITS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(Struct, frozen=True):
     """What is expected.
 
     Attributes:
@@ -140,8 +140,7 @@ def expectations_of(words: Mapping[str, object]) -> tuple[Expectation, ...]:
     return tuple(expected)
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """What came of an expectation in a graph, or of one about a run.
 
     Attributes:
@@ -161,8 +160,7 @@ class Checked:
     remarks: tuple[Remark, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExpectOutput(Output):
+class ExpectOutput(Output, frozen=True, kw_only=True):
     """What came of all expectations, in a run or a graph.
 
     Attributes:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from msgspec import Struct
 
 from inductor_probe.errors import ProbeError, near_names
 from inductor_probe.model.decision import Decision, DecisionKind, Operand, Outcome, TorchFrame
@@ -94,8 +95,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _NODES = re.compile(r"op\d+(_op\d+)+")
 
 
-@dataclass(frozen=True, slots=True)
-class Flip:
+class Flip(Struct, frozen=True):
     """A decision to turn.
 
     Attributes:
@@ -149,8 +149,7 @@ class Flip:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FlipResult:
+class FlipResult(Struct, frozen=True):
     """What became of a flip in a graph.
 
     Attributes:

@@ -7,11 +7,14 @@ of a body is left out: each statement names the lines of the body that it stands
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.model.codec import AS_TEXT
 from inductor_probe.model.ir import Dim
+from inductor_probe.model.record import Compared
 
 
 class _Term:
@@ -23,47 +26,41 @@ class _Term:
         return _piece(self, _ANYTHING).flat  # type: ignore[arg-type] # its subclasses are the expressions
 
 
-@dataclass(frozen=True, slots=True)
-class Number(_Term):
+class Number(_Term, Struct, frozen=True):
     """A constant. `text` reads back as the same number (`0.1`, `inf`, `True`); `dtype` may be None."""
 
     text: str
     dtype: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Name(_Term):
+class Name(_Term, Struct, frozen=True):
     """A loop variable, a symbolic size, a definition, or a parameter of one."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class BufferElement(_Term):
+class BufferElement(_Term, Struct, frozen=True):
     """A place in a buffer: `arg0_1[p0, 223 - p1]`. One subscript for each dimension of its `View`."""
 
     buffer: str
     subscripts: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unary(_Term):
+class Unary(_Term, Struct, frozen=True):
     """`-x`, `~x`, `not x`."""
 
     operator: Literal["-", "~", "not"]
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Chain(_Term):
+class Chain(_Term, Struct, frozen=True):
     """Operations of one precedence, from left to right: `a + b - c` is `(a + b) - c`."""
 
     first: Expression
     rest: tuple[tuple[str, Expression], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Binary(_Term):
+class Binary(_Term, Struct, frozen=True):
     """A comparison, or `a ** b`: operations that do not chain."""
 
     operator: str
@@ -71,8 +68,7 @@ class Binary(_Term):
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Call(_Term):
+class Call(_Term, Struct, frozen=True):
     """A function of values: one of inductor's, a cast (`i64`), or a definition with parameters."""
 
     function: str
@@ -80,8 +76,7 @@ class Call(_Term):
     keywords: tuple[tuple[str, Expression], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Over(_Term):
+class Over(_Term, Struct, frozen=True):
     """What runs over loops: a reduction, a scan or a sort of `values` over `variables`."""
 
     kind: str
@@ -90,16 +85,14 @@ class Over(_Term):
     keywords: tuple[tuple[str, Expression], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Part(_Term):
+class Part(_Term, Struct, frozen=True):
     """One of several results: `mean` of `welford`, or by number."""
 
     of: Expression
     part: str
 
 
-@dataclass(frozen=True, slots=True)
-class Text(_Term):
+class Text(_Term, Struct, frozen=True):
     """An argument that is no number: a dtype, a string, an expression kept as it is printed."""
 
     text: str
@@ -118,8 +111,7 @@ _SIGN = 11
 _ATOM = 13
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Text on one line if there is room, as in Oppen's pretty printer ("Prettyprinting", TOPLAS 1980).
 
     With a width of 16, `filled(["max(", "arg0_1[p0], ", "arg1_1[p0])"], hang=4)` becomes
@@ -269,8 +261,7 @@ def _listed(head: str, arguments: Sequence[Expression | Piece], brackets: str) -
     return filled([head + brackets[0], *parts] if parts else [head + brackets], len(head) + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class LoopVariable:
+class LoopVariable(Struct, frozen=True):
     """A loop variable, outermost first. `reduced` when results do not have it as a dimension."""
 
     variable: str
@@ -278,8 +269,7 @@ class LoopVariable:
     reduced: bool
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """How to read the subscripts of a buffer.
 
     Attributes:
@@ -296,49 +286,53 @@ class View:
     order: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Compared, frozen=True):
     """`name = value`, or `name(parameters) = value`. `under` is the mask under which alone it is computed."""
 
+    uncompared: ClassVar[tuple[str, ...]] = ("lines",)
+
     name: str
-    value: Expression = field(metadata=AS_TEXT)
+    value: Annotated[Expression, AS_TEXT]
     parameters: tuple[str, ...] = ()
-    under: Expression | None = field(default=None, metadata=AS_TEXT)
-    lines: tuple[int, ...] = field(default=(), compare=False)
+    under: Annotated[Expression | None, AS_TEXT] = None
+    lines: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Compared, frozen=True):
     """`target = value`; `mode` is `atomic_add` for `target += value` from many iterations."""
 
-    target: BufferElement = field(metadata=AS_TEXT)
-    value: Expression = field(metadata=AS_TEXT)
+    uncompared: ClassVar[tuple[str, ...]] = ("lines",)
+
+    target: Annotated[BufferElement, AS_TEXT]
+    value: Annotated[Expression, AS_TEXT]
     mode: str | None = None
     reduction: bool = False
-    under: Expression | None = field(default=None, metadata=AS_TEXT)
-    lines: tuple[int, ...] = field(default=(), compare=False)
+    under: Annotated[Expression | None, AS_TEXT] = None
+    lines: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BoundsCheck:
+class BoundsCheck(Compared, frozen=True):
     """`0 <= value` is checked when `lower`, `value < size` when `upper`."""
 
-    value: Expression = field(metadata=AS_TEXT)
-    size: Expression = field(metadata=AS_TEXT)
+    uncompared: ClassVar[tuple[str, ...]] = ("lines",)
+
+    value: Annotated[Expression, AS_TEXT]
+    size: Annotated[Expression, AS_TEXT]
     lower: bool
     upper: bool
-    under: Expression | None = field(default=None, metadata=AS_TEXT)
-    lines: tuple[int, ...] = field(default=(), compare=False)
+    under: Annotated[Expression | None, AS_TEXT] = None
+    lines: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Compared, frozen=True):
     """A value computed for what it does besides (`used`), or one that nothing takes."""
 
-    value: Expression = field(metadata=AS_TEXT)
+    uncompared: ClassVar[tuple[str, ...]] = ("lines",)
+
+    value: Annotated[Expression, AS_TEXT]
     used: bool
-    under: Expression | None = field(default=None, metadata=AS_TEXT)
-    lines: tuple[int, ...] = field(default=(), compare=False)
+    under: Annotated[Expression | None, AS_TEXT] = None
+    lines: tuple[int, ...] = ()
 
 
 Statement: TypeAlias = Definition | Store | BoundsCheck | Effect
@@ -348,8 +342,7 @@ Convention: TypeAlias = Literal["indirect-index", "masked", "mod", "scan", "atom
 """What a reader of a formula has to know beyond its statements."""
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(Struct, frozen=True):
     """What a node computes at each point of its loops.
 
     Attributes:

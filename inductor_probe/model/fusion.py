@@ -5,13 +5,15 @@ Nodes are named as in the IR. A member of a pair is one unfused node, or all nod
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.ir import Dep, Dim
 from inductor_probe.model.output import Output
 from inductor_probe.model.proof import Proof
+from inductor_probe.model.record import Compared
 from inductor_probe.model.setting import Setting
 from inductor_probe.model.span import Problem, Span
 
@@ -45,8 +47,7 @@ Relation: TypeAlias = Literal[
 """What two nodes do with a buffer; a node that waits depends on the write without using what is written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A reason in torch's words.
 
     Attributes:
@@ -59,8 +60,7 @@ class Refusal:
     numbers: tuple[tuple[NumberName, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PairAttempt:
+class PairAttempt(Compared, frozen=True):
     """One mention of a pair in the log, under the names its nodes had then.
 
     Attributes:
@@ -71,6 +71,8 @@ class PairAttempt:
         without_reason: scored in a round that could fuse nothing: it was refused, and the log has no reason.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     round: int | None
     first: str
     second: str
@@ -79,12 +81,13 @@ class PairAttempt:
     shared: int | bool | None = None
     applying: bool = False
     without_reason: bool = False
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FusionStep:
+class FusionStep(Compared, frozen=True):
     """`fusing first with second`: what came together, and what they share."""
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     number: int
     round: int | None
@@ -92,11 +95,10 @@ class FusionStep:
     second: str
     nodes: tuple[str, ...]
     shared: int | bool | None = None
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FusionGroup:
+class FusionGroup(Struct, frozen=True):
     """A node after fusion. `kernel` is what runs it, None when it needs none or none could be proved.
 
     `steps` are the numbers of the fusions that made it, empty when the log does not say.
@@ -109,8 +111,7 @@ class FusionGroup:
     steps: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RoundRow:
+class RoundRow(Struct, frozen=True):
     """A round in numbers; `number` is None for the pass with reordered loops.
 
     `possible` is how many possible fusions torch counted.
@@ -124,8 +125,7 @@ class RoundRow:
     refused: int
 
 
-@dataclass(frozen=True, slots=True)
-class RefusalCount:
+class RefusalCount(Struct, frozen=True):
     """How often a reason was given: for how many pairs of names, in how many lines.
 
     `unfused` counts the pairs of nodes after fusion that were refused so; `settings` may change that for some
@@ -139,8 +139,7 @@ class RefusalCount:
     settings: tuple[Setting, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UnfusedPair:
+class UnfusedPair(Struct, frozen=True):
     """Two nodes after fusion that torch tried to fuse and did not; `refusals` are the reasons it gave.
 
     `shared` is the most bytes that it counted for them. `without_reason`: it was refused in the end, and the
@@ -154,8 +153,7 @@ class UnfusedPair:
     without_reason: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogMatch:
+class LogMatch(Compared, frozen=True):
     """Which part of the log is a graph's.
 
     Attributes:
@@ -163,13 +161,14 @@ class LogMatch:
         proof: what shows the part, or why there is none.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     state: Literal["proved", "ambiguous", "disagrees", "none"]
     proof: Proof
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GraphFusion:
+class GraphFusion(Struct, frozen=True):
     """All that is known of fusion in a graph."""
 
     graph: str
@@ -184,8 +183,7 @@ class GraphFusion:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFusion:
+class NodeFusion(Struct, frozen=True):
     """All that is known of the fusion of one node: its group, its steps, and the pairs not fused."""
 
     graph: str
@@ -198,8 +196,7 @@ class NodeFusion:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PairMember:
+class PairMember(Compared, frozen=True):
     """A node of a pair, as the IR has it.
 
     Attributes:
@@ -209,6 +206,8 @@ class PairMember:
         iteration: the group's loops: `((512,), (1000,))` from C++, `(512, 1000)` from Triton.
         origins: FX nodes. kernel: what runs it.
     """
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     name: str
     nodes: tuple[str, ...]
@@ -220,11 +219,10 @@ class PairMember:
     sizes: tuple[tuple[Dim, ...], ...] | None
     origins: tuple[str, ...] = ()
     kernel: str | None = None
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SharedBuffer:
+class SharedBuffer(Struct, frozen=True):
     """A buffer that both nodes use. `first` and `second` are their accesses.
 
     Attributes:
@@ -240,8 +238,7 @@ class SharedBuffer:
     bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PairFacts:
+class PairFacts(Struct, frozen=True):
     """What the IR alone proves about a pair.
 
     Attributes:
@@ -261,8 +258,7 @@ class PairFacts:
     loops: Proof
 
 
-@dataclass(frozen=True, slots=True)
-class FusionDecision:
+class FusionDecision(Struct, frozen=True):
     """What became of a pair, and why.
 
     Attributes:
@@ -290,8 +286,7 @@ class FusionDecision:
     causes: tuple[Cause, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class FusionOutput(Output):
+class FusionOutput(Output, frozen=True, kw_only=True):
     """What is known of fusion: of each graph, of a node in each, or of a pair in each."""
 
     verb: Literal["fusion"] = "fusion"

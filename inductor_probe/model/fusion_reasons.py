@@ -8,14 +8,14 @@ recorder of decisions has them as arguments.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from inductor_probe.model.decision import FusionCause
 from inductor_probe.model.fusion import NumberName
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """What torch states in one form.
 
     Attributes:

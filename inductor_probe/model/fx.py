@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
+from msgspec import Struct
+
+from inductor_probe.model.record import Compared
 from inductor_probe.model.span import Problem, SourceLine, Span
 
 
-@dataclass(frozen=True, slots=True)
-class FxNode:
+class FxNode(Compared, frozen=True):
     """One node: `target(args)`, with its printed type (`f32[4, 3]`) and the user's line it came from.
 
     `target` is `[]` for an item (`getitem = var_mean[0]`), `self` for an attribute of the module, and the
@@ -18,17 +20,18 @@ class FxNode:
     there, each once.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     name: str
     target: str
     type: str | None
     source: SourceLine | None
     arguments: str = ""
     inputs: tuple[str, ...] = ()
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True)
-class FxGraph:
+class FxGraph(Struct, frozen=True, dict=True):
     """The graph's nodes in order, its inputs and the names of what it returns (None for a None output).
 
     Nodes of subgraphs (branches of `cond`, bodies of loops) follow, with the name of their subgraph before
@@ -46,7 +49,7 @@ class FxGraph:
         """Return the node called `name`."""
         return self._by_name.get(name)
 
-    @cached_property  # which needs a `__dict__`, so this record has no slots
+    @cached_property
     def _by_name(self) -> dict[str, FxNode]:
         return {node.name: node for node in reversed(self.nodes)}
 
@@ -71,8 +74,7 @@ def short_dtype(dtype: str) -> str:
 Names = Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Compared, frozen=True):
     """`inductor_provenance_tracking_node_mappings.json`.
 
     Attributes:
@@ -82,15 +84,16 @@ class Provenance:
         pre_to_post: FX node before the passes -> FX nodes after them.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     kernels: Names
     launches: Names
     pre_to_post: Names
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Runnable:
+class Runnable(Struct, frozen=True):
     """The torch that made a dump, and how it was set.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias, get_args
+
+from msgspec import Struct
 
 ProductType: TypeAlias = Literal[
     "float64", "tf32", "float16", "bfloat16", "float8", "int8", "float64_simt", "float32_simt"
@@ -12,8 +13,7 @@ ProductType: TypeAlias = Literal[
 bits; sums are float32, for `int8` int32), or without them (`simt`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuTarget:
+class GpuTarget(Struct, frozen=True):
     """A GPU, as its driver and its maker's documents describe it.
 
     Attributes:
@@ -82,9 +82,9 @@ class GpuTarget:
 
 PRODUCT_TYPES: tuple[ProductType, ...] = get_args(ProductType)
 FIGURES = {
-    field.name: (float if field.name == "memory_gb_per_s" else int)
-    for field in fields(GpuTarget)
-    if field.name not in ("name", "device", "capability", "tflops", "sources")
+    name: (float if name == "memory_gb_per_s" else int)
+    for name in GpuTarget.__struct_fields__
+    if name not in ("name", "device", "capability", "tflops", "sources")
 }
 """The figures of a target beside its rates, with their type."""
 OPTIONAL_FIGURES = ("tensor_clock_mhz",)

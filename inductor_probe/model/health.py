@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
@@ -13,8 +14,7 @@ Level: TypeAlias = Literal["ok", "warning", "error"]
 Fact: TypeAlias = "str | int | float | bool | tuple[str, ...] | None"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """What was seen of one part of the machine; `report/words/health.py` has a sentence and a remedy for it.
 
     Facts, by `about`; None where not known or where the code has none. `error` is what torch, the compiler or
@@ -57,8 +57,7 @@ def diagnostic(
     return Diagnostic(about, level, code, tuple(facts.items()), remarks)
 
 
-@dataclass(frozen=True, slots=True)
-class MachineHealth:
+class MachineHealth(Struct, frozen=True):
     """What `probe doctor` saw, in the order it is shown."""
 
     diagnostics: tuple[Diagnostic, ...]
@@ -70,8 +69,7 @@ class MachineHealth:
         return all(diagnostic.level != "error" for diagnostic in self.diagnostics)
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltKernel:
+class BuiltKernel(Struct, frozen=True):
     """A small kernel that was compiled, linked, loaded and run as inductor does it.
 
     Attributes:
@@ -85,8 +83,7 @@ class BuiltKernel:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TorchCaches:
+class TorchCaches(Struct, frozen=True):
     """Where torch keeps what it compiled, and which of its caches are on; None where it has no such cache.
 
     Attributes:
@@ -102,8 +99,7 @@ class TorchCaches:
     remote: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """A number of recompiles after which a function runs eager; `default` is None where torch has none."""
 
     name: str
@@ -111,8 +107,7 @@ class Limit:
     default: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TorchSetup:
+class TorchSetup(Struct, frozen=True):
     """What torch says about itself here. What could not be asked is in `errors`, by the question's name.
 
     Attributes:
@@ -150,8 +145,7 @@ class TorchSetup:
         return dict(self.errors).get(question)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DoctorOutput(Output):
+class DoctorOutput(Output, frozen=True, kw_only=True):
     """Whether this machine is fit for dumps and timings, and why."""
 
     verb: Literal["doctor"] = "doctor"

@@ -7,9 +7,11 @@ None (or an empty tuple where nothing is a valid answer), never a guess.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
+from msgspec import Struct
+
+from inductor_probe.model.record import Compared
 from inductor_probe.model.span import Span
 
 Dim: TypeAlias = int | str
@@ -29,8 +31,7 @@ def dim_of(number: int, text: str) -> Dim:
     return number if abs(number) <= LARGEST_DIM else text
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryDep:
+class MemoryDep(Struct, frozen=True):
     """Access to `name` at `index` over `ranges`, in the dep's own normalized variables (`c0`, `d0`)."""
 
     name: str
@@ -39,16 +40,14 @@ class MemoryDep:
     mode: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StarDep:
+class StarDep(Struct, frozen=True):
     """Access to the whole buffer (extern kernels, templates)."""
 
     name: str
     mode: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WeakDep:
+class WeakDep(Struct, frozen=True):
     """Ordering only: `name` must come first because `mutating_buf` is changed afterwards."""
 
     name: str
@@ -59,8 +58,7 @@ class WeakDep:
 Dep: TypeAlias = MemoryDep | StarDep | WeakDep
 
 
-@dataclass(frozen=True, slots=True)
-class BufferLayout:
+class BufferLayout(Struct, frozen=True):
     """A layout as printed: `FixedLayout('cpu', torch.float32, size=[2, 3], stride=[3, 1])`.
 
     Attributes:
@@ -86,8 +84,7 @@ PRINTED_STRIDE = "printed stride"
 """The name in `BufferLayout.extras` of a stride that cannot be that of the memory: a library packed it."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeUser:
+class NodeUser(Struct, frozen=True):
     """A reader of a buffer. `node` is its name, or `OUTPUT` for the graph's output."""
 
     node: str
@@ -96,9 +93,10 @@ class NodeUser:
     is_weak: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(Compared, frozen=True):
     """An output of a scheduler node."""
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     name: str
     kind: str | None
@@ -106,18 +104,16 @@ class Buffer:
     users: tuple[NodeUser, ...]
     aliases: tuple[str, ...] = ()
     mutations: tuple[str, ...] = ()
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """A value computed earlier in the same block, by name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Dotted:
+class Dotted(Struct, frozen=True):
     """A dotted constant such as `torch.float32`."""
 
     text: str
@@ -127,8 +123,7 @@ Value: TypeAlias = "Ref | Dotted | int | float | bool | str | tuple[Value, ...] 
 """An argument of an operation in a loop body."""
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(Compared, frozen=True):
     """One line of a loop body: `result = target(*args, **kwargs)`, or `result = args[0][args[1]]` for `[]`.
 
     `target` is `ops.load`, `self.get_index`, `self.set_indirect0`, `self.masked_subblock1` or `[]`.
@@ -136,15 +131,16 @@ class Op:
     `LoopBody.place` makes a span of it.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("line",)
+
     result: str
     target: str
     args: tuple[Value, ...]
     kwargs: tuple[tuple[str, Value], ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A function of a loop body: `body`, or a sub-block such as `masked_subblock1`."""
 
     name: str
@@ -153,18 +149,19 @@ class Block:
     result: Value = None
 
 
-@dataclass(frozen=True, slots=True)
-class LoopBody:
+class LoopBody(Compared, frozen=True):
     """What a node computes per point of its iteration space.
 
     `var_ranges` is in loop order, outermost first, reduction variables last. `indexes` names the index
     expressions (`index0`); they may use `indirect0`, whose value a `set_indirect0` in a block defines.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     var_ranges: tuple[tuple[str, Dim], ...]
     indexes: tuple[tuple[str, str], ...]
     blocks: tuple[Block, ...]
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
     def index(self, name: str) -> str | None:
         """Return the expression called `name`."""
@@ -178,8 +175,7 @@ class LoopBody:
         return Span(self.span.path, line, line)
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerNode:
+class SchedulerNode(Compared, frozen=True):
     """A node of the scheduler: of one IR operation, extern, or fused of others (`children`).
 
     Attributes:
@@ -194,6 +190,8 @@ class SchedulerNode:
         fields: `key = value` lines that no other attribute holds, verbatim.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("layouts", "span")
+
     name: str
     kind: str
     ir: str
@@ -204,14 +202,14 @@ class SchedulerNode:
     device: str | None = None
     iteration: tuple[Dim | tuple[Dim, ...], ...] | None = None
     sizes: tuple[tuple[Dim, ...], ...] | None = None
-    layouts: tuple[tuple[str, BufferLayout, Span], ...] = field(default=(), compare=False)
+    layouts: tuple[tuple[str, BufferLayout, Span], ...] = ()
     body: LoopBody | None = None
     kernel: str | None = None
     children: tuple[SchedulerNode, ...] = ()
     min_input_distance: int | None = None
     max_input_distance: int | None = None
     fields: tuple[tuple[str, str], ...] = ()
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
     def leaves(self) -> Iterator[SchedulerNode]:
         """Yield the unfused nodes in it, in order; itself when it is not fused."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.output import Output
 from inductor_probe.model.remark import Remark, RemarkCode
@@ -15,8 +16,7 @@ KernelVerdict: TypeAlias = Literal["right", "wrong", "not-judged", "not-launched
 its end, and it is not known whose fault that is."""
 
 
-@dataclass(frozen=True, slots=True)
-class InterpretedKernel:
+class InterpretedKernel(Struct, frozen=True):
     """A kernel as inductor generated it.
 
     Attributes:
@@ -34,8 +34,7 @@ class InterpretedKernel:
     blocks: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class KernelCheck:
+class KernelCheck(Struct, frozen=True):
     """What came of the kernels of a graph and of their variants.
 
     Attributes:
@@ -88,8 +87,7 @@ def is_interpreted(variant: Variant) -> bool:
     return not any(remark.code in NOT_JUDGED for remark in variant.remarks)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckKernelOutput(Output):
+class CheckKernelOutput(Output, frozen=True, kw_only=True):
     """Whether the Triton kernels of a graph are right, by triton's interpreter: nothing is timed.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.code import KernelArg, KernelDetails, Pairs
 from inductor_probe.model.codec import UNWRITTEN
@@ -13,12 +14,12 @@ from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.layouts import Symbol
 from inductor_probe.model.links import KernelFx
 from inductor_probe.model.output import Output
+from inductor_probe.model.record import Compared
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(Struct, frozen=True):
     """What a launch passes for one parameter.
 
     Attributes:
@@ -34,12 +35,13 @@ class Passed:
     layout: BufferLayout | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelLaunch:
+class KernelLaunch(Compared, frozen=True):
     """A launch, its parameters matched with what is passed. `keywords` are passed by name: stream, grid."""
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     passed: tuple[Passed, ...]
-    span: Span = field(compare=False)
+    span: Span
     keywords: Pairs = ()
 
 
@@ -53,8 +55,7 @@ Unbounded: TypeAlias = Literal["library", "symbolic", "no-node", "nothing-sure"]
 """
 
 
-@dataclass(frozen=True, slots=True)
-class KernelBound:
+class KernelBound(Struct, frozen=True):
     """The least time that a kernel can take in one call of the graph, over all of its launches; no estimate.
 
     It holds where nothing that the kernel reads is in the GPU's L2 cache.
@@ -79,8 +80,7 @@ class KernelBound:
     unbounded: Unbounded | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRow:
+class KernelRow(Compared, frozen=True):
     """A kernel with everything that is known of it.
 
     Attributes:
@@ -108,6 +108,8 @@ class KernelRow:
             that GPU's figures are not known.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     graph: str
     name: str
     backend: str
@@ -129,8 +131,8 @@ class KernelRow:
     details: KernelDetails | None
     traits: tuple[str, ...]
     remarks: tuple[Remark, ...]
-    source: str = field(default="", repr=False, metadata=UNWRITTEN)
-    span: Span | None = field(default=None, compare=False)
+    source: Annotated[str, UNWRITTEN] = ""
+    span: Span | None = None
     recorded_read: int | None = None
     recorded_written: int | None = None
     symbols: tuple[Symbol, ...] = ()
@@ -138,8 +140,7 @@ class KernelRow:
     bound: KernelBound | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class KernelsOutput(Output):
+class KernelsOutput(Output, frozen=True, kw_only=True):
     """Generated kernels and library functions, in the order of the table."""
 
     verb: Literal["kernels"] = "kernels"
@@ -150,8 +151,7 @@ Aspect: TypeAlias = Literal["count", "type", "order", "numel", "grid", "divisibi
 """What was compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchCheck:
+class LaunchCheck(Struct, frozen=True):
     """What checking the launches of one graph found.
 
     Attributes:

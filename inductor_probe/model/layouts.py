@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.output import Output
 from inductor_probe.model.proof import Proof
+from inductor_probe.model.record import Compared
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Struct, frozen=True):
     """A symbolic size of a graph.
 
     Attributes:
@@ -34,8 +35,7 @@ Form: TypeAlias = Literal["any", "sorted", "offsets", "parts", "true", "positive
 that sum to the bound `high`; no more than `high` of them `true`; or as a matrix."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputBound:
+class InputBound(Struct, frozen=True):
     """Values with which an input makes sense.
 
     Attributes:
@@ -66,8 +66,7 @@ PatternKind: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """How an access walks memory along its innermost loop.
 
     Attributes:
@@ -86,8 +85,7 @@ class Pattern:
     reversed_loops: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedAccess:
+class GeneratedAccess(Compared, frozen=True):
     """How the text of the generated kernel makes an access: codegen reorders, tiles and vectorises loops.
 
     Attributes:
@@ -102,6 +100,8 @@ class GeneratedAccess:
         span: the line of `output_code.py`.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     form: Literal["vector", "element", "block", "none"]
     loop: str | None = None
     stride: Dim | None = None
@@ -109,11 +109,10 @@ class GeneratedAccess:
     contiguous: bool | None = None
     unit_stride_loop: str | None = None
     unit_stride_steps: Dim | None = None
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Compared, frozen=True):
     """One access of a node to a buffer.
 
     Attributes:
@@ -133,6 +132,8 @@ class Access:
         generated: the same access in the text of `kernel`; None where it could not be identified there.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     node: str
     kernel: str | None
     index: str | None
@@ -143,13 +144,12 @@ class Access:
     indirect: tuple[tuple[str, tuple[str, ...]], ...] = ()
     contiguous: bool | None = None
     count: int = 1
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
     generated: GeneratedAccess | None = None
     parts: tuple[BufferLayout, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The FX node a buffer came from, and the user's line; a further proof narrows the one before it.
 
     `candidates` holds the FX nodes when more than one is possible: then `node` is None.
@@ -161,16 +161,14 @@ class Origin:
     candidates: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """A fact about a buffer (`layout`, `written by`), and where it was read."""
 
     fact: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
+class Packing(Struct, frozen=True):
     """A library packed a constant into a layout of its own, which has no strides.
 
     Attributes:
@@ -182,8 +180,7 @@ class Packing:
     knowledge: Literal["recorded", "inferred"]
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutRow:
+class LayoutRow(Compared, frozen=True):
     """A buffer: its layout, who writes and reads it and how, and where each fact was read.
 
     Attributes:
@@ -200,6 +197,8 @@ class LayoutRow:
         causes: why it has this layout, as far as that was recorded and one buffer was asked for.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("evidence",)
+
     graph: str
     buffer: str
     role: Literal["input", "constant", "output", "intermediate"]
@@ -214,7 +213,7 @@ class LayoutRow:
     origin: Origin | None
     remarks: tuple[Remark, ...] = ()
     local: bool = False
-    evidence: tuple[Evidence, ...] = field(default=(), compare=False)
+    evidence: tuple[Evidence, ...] = ()
     recorded_bytes: int | None = None
     symbols: tuple[Symbol, ...] = ()
     packing: Packing | None = None
@@ -234,8 +233,7 @@ class LayoutRow:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayoutsOutput(Output):
+class LayoutsOutput(Output, frozen=True, kw_only=True):
     """Buffers, in the order in which the graph names them."""
 
     verb: Literal["layouts"] = "layouts"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from inductor_probe.model.layouts import Origin
 from inductor_probe.model.proof import Proof
+from inductor_probe.model.record import Compared
 from inductor_probe.model.span import SourceLine, Span
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLink:
+class NodeLink(Compared, frozen=True):
     """Everything that is linked to one unfused scheduler node.
 
     Attributes:
@@ -31,13 +32,15 @@ class NodeLink:
         sources: the user's lines of `fx`, or of `fx_candidates`, each once.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("launches",)
+
     node: str
     top: str
     buffers: tuple[str, ...]
     kernel: str | None
     kernel_proof: Proof | None
     kernel_candidates: tuple[str, ...] = ()
-    launches: tuple[Span, ...] = field(default=(), compare=False)
+    launches: tuple[Span, ...] = ()
     fx: tuple[str, ...] = ()
     fx_proofs: tuple[Proof, ...] = ()
     fx_candidates: tuple[str, ...] = ()
@@ -53,8 +56,7 @@ Conflict: TypeAlias = Literal["not-listed", "not-computed", "not-in-fx-graph"]
 """Where torch's list for a kernel and the data flow differ; `KernelFx` says how."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFx:
+class KernelFx(Compared, frozen=True):
     """An FX node of a kernel or library function, with all that says so.
 
     Attributes:
@@ -70,17 +72,18 @@ class KernelFx:
             lists it, and the dumped graph has no node of that name.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("launches",)
+
     kernel: str
     fx: str
     proofs: tuple[Proof, ...]
     nodes: tuple[str, ...] = ()
     maybe: tuple[str, ...] = ()
-    launches: tuple[Span, ...] = field(default=(), compare=False)
+    launches: tuple[Span, ...] = ()
     conflict: Conflict | None = None
 
 
-@dataclass(frozen=True)
-class Links:
+class Links(Struct, frozen=True, dict=True):
     """The links of a graph.
 
     Attributes:
@@ -105,7 +108,7 @@ class Links:
         """Return the kernels of the FX node `fx`, in the order of the code."""
         return tuple(self._by_fx.get(fx, ()))
 
-    @cached_property  # which needs a `__dict__`, so this record has no slots
+    @cached_property
     def _by_kernel(self) -> dict[str, list[KernelFx]]:
         return _grouped((pair.kernel, pair) for pair in self.kernel_fx)
 

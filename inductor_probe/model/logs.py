@@ -5,18 +5,19 @@ Names of nodes are as logged: a fused node is the joined names of those in it (`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
+from msgspec import Struct
+
+from inductor_probe.model.record import Compared
 from inductor_probe.model.span import Problem, Span
 
 Outcome: TypeAlias = Literal["fused", "refused", "possible"]
 """`possible`: listed among the pairs that may be fused (only torch 2.2 lists them)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Logged:
+class Logged(Compared, frozen=True):
     """Where and when something was logged.
 
     Attributes:
@@ -25,13 +26,14 @@ class Logged:
         trace_id: dynamo's id of the compile (`0/0`, `0/0_1` after a restart), None outside of one.
     """
 
-    span: Span = field(compare=False)
-    order: int = field(compare=False)
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "order")
+
+    span: Span
+    order: int
     trace_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateData:
+class CandidateData(Struct, frozen=True):
     """What is printed of an unfused candidate: `Reduction(['[768]', 'sum', 'origins=OrderedSet([sum_1])'])`.
 
     Attributes:
@@ -45,8 +47,7 @@ class CandidateData:
     origins: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A node that takes part in a round. `members` are the unfused nodes in it, itself if it is not fused."""
 
     name: str
@@ -54,47 +55,49 @@ class Candidate:
     members: tuple[CandidateData, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FusionAttempt:
+class FusionAttempt(Compared, frozen=True):
     """A pair that was fused, refused, or listed as possible; `reason` is torch's, verbatim.
 
     `applying`: logged after the round's pairs were found, while they were being fused.
     """
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "order")
 
     first: str
     second: str
     outcome: Outcome
     reason: str | None = None
     applying: bool = False
-    span: Span | None = field(default=None, compare=False)
-    order: int = field(default=0, compare=False)
+    span: Span | None = None
+    order: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SharedData:
+class SharedData(Compared, frozen=True):
     """What a pair shares by torch's count: bytes, or True and False where it only says whether (2.5)."""
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "order")
 
     first: str
     second: str
     amount: int | bool
-    span: Span | None = field(default=None, compare=False)
-    order: int = field(default=0, compare=False)
+    span: Span | None = None
+    order: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FusionBenchmark:
+class FusionBenchmark(Compared, frozen=True):
     """A fusion that was decided by timing it; sides are buffers. `factor` is the speed-up or slow-down."""
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "order")
 
     first: tuple[str, ...]
     second: tuple[str, ...]
     faster: bool
     factor: float
-    span: Span | None = field(default=None, compare=False)
-    order: int = field(default=0, compare=False)
+    span: Span | None = None
+    order: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FusionRound:
+class FusionRound(Struct, frozen=True):
     """One round over all nodes.
 
     Attributes:
@@ -114,8 +117,7 @@ class FusionRound:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FusionLog:
+class FusionLog(Struct, frozen=True):
     """Everything logged while the nodes of one graph were fused.
 
     `complete`: whether the log has both its beginning and its end.
@@ -126,8 +128,7 @@ class FusionLog:
     complete: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AutotuneChoice:
+class AutotuneChoice(Struct, frozen=True):
     """A timed choice; `ms` is None when it could not be run."""
 
     name: str
@@ -135,8 +136,7 @@ class AutotuneChoice:
     config: str
 
 
-@dataclass(frozen=True, slots=True)
-class Autotune:
+class Autotune(Struct, frozen=True):
     """An `AUTOTUNE mm(256x256, 256x256)` block: choices from fastest to slowest."""
 
     logged: Logged
@@ -145,8 +145,7 @@ class Autotune:
     facts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LogFile:
+class LogFile(Struct, frozen=True):
     """A file with logs. `unread` lines belong to a log that is understood but have no known form."""
 
     path: Path
@@ -154,8 +153,7 @@ class LogFile:
     unread: int
 
 
-@dataclass(frozen=True, slots=True)
-class CompilerLogs:
+class CompilerLogs(Struct, frozen=True):
     """All logs of a run, in time. Lines that nothing is concluded from are counted in `files` only."""
 
     files: tuple[LogFile, ...] = ()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.model.flip import Flip, FlipResult
 from inductor_probe.model.gpu_target import GpuTarget
@@ -21,8 +23,7 @@ LARGEST_CONSTANTS = 1 << 30
 """Bytes of all constants of a graph that are kept without `--save-inputs`."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputFact:
+class InputFact(Struct, frozen=True):
     """What a graph's input was when the graph first ran.
 
     Attributes:
@@ -57,8 +58,7 @@ NotKept: TypeAlias = Literal["too-large", "graph-too-large", "not-written", "not
 no plain memory; packed by an unknown call."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantFact:
+class ConstantFact(Struct, frozen=True):
     """A constant of a graph: a tensor that is part of it, as frozen weights are.
 
     Attributes:
@@ -93,8 +93,7 @@ class ConstantFact:
     result: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BufferOrigin:
+class BufferOrigin(Struct, frozen=True):
     """The FX nodes that a buffer was lowered from; `origin_node` is the one whose value it holds, if one."""
 
     buffer: str
@@ -102,8 +101,7 @@ class BufferOrigin:
     origins: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphRecord:
+class GraphRecord(Struct, frozen=True):
     """One compiled graph of the run.
 
     Attributes:
@@ -139,8 +137,7 @@ class GraphRecord:
     overridden: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GraphBreak:
+class GraphBreak(Struct, frozen=True):
     """A place where dynamo ended a graph and went back to Python."""
 
     reason: str
@@ -148,8 +145,7 @@ class GraphBreak:
     compile_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LimitHit:
+class LimitHit(Struct, frozen=True):
     """A function that hit the recompile limit: from then on it ran eagerly."""
 
     function: str
@@ -167,8 +163,7 @@ before it lowered the graph or in its passes over it; an FX node was lowered; no
 code was generated, compiled, loaded; guards were made."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompileFailure:
+class CompileFailure(Struct, frozen=True):
     """A compile that ended in an exception, also where the script caught it, or torch went on without it.
 
     Attributes:
@@ -205,8 +200,7 @@ NoteCode: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """Something that `probe dump` could not record. The names of its `values` go with the code.
 
     - `hook-failed`: torch, module, error: a private part of torch is gone or has another form.
@@ -230,8 +224,7 @@ Substitute: TypeAlias = Literal[
 """What stands in for a part of torch, triton or the machine where a GPU is simulated."""
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedGpu:
+class SimulatedGpu(Struct, frozen=True):
     """The GPU that inductor generated code for, though the machine has none of that kind.
 
     Attributes:
@@ -268,8 +261,7 @@ NotFollowed: TypeAlias = Literal["isolated", "environment", "python-path", "unkn
 or with another PYTHONPATH; something else, as a Python without inductor_probe."""
 
 
-@dataclass(frozen=True, slots=True)
-class DumpProcess:
+class DumpProcess(Struct, frozen=True):
     """A process of a dump that compiled something, was a rank, was the first one, or could not be followed.
 
     Attributes:
@@ -297,8 +289,7 @@ class DumpProcess:
     not_followed: NotFollowed | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DumpRecord:
+class DumpRecord(Struct, frozen=True):
     """The dump that a run belongs to: one `probe dump` of a script that starts processes makes several runs.
 
     Attributes:
@@ -324,8 +315,7 @@ class DumpRecord:
         return process.ended_by == "SIGTERM" and any(script.outcome == "ok" for script in scripts)
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """What was run, on what, and what dynamo did with it.
 
     Attributes:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.links import NodeLink
 from inductor_probe.model.output import Output
+from inductor_probe.model.record import Compared
 from inductor_probe.model.span import Span
 
 NodeKind: TypeAlias = Literal[
@@ -22,24 +24,21 @@ call (`MultiOutput`), `nop` needs no code.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Ranges:
+class Ranges(Struct, frozen=True):
     """Trip counts of a node's loops: of those that stay, and of those that are reduced over."""
 
     iteration: tuple[Dim, ...]
     reduction: tuple[Dim, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeBuffer:
+class NodeBuffer(Struct, frozen=True):
     """A buffer that a node writes. `layout` is None where neither the IR nor the wrapper has it."""
 
     name: str
     layout: BufferLayout | None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryEffect:
+class MemoryEffect(Struct, frozen=True):
     """What a node does to memory beside writing buffers of its own.
 
     Attributes:
@@ -52,8 +51,7 @@ class MemoryEffect:
     buffer: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRow:
+class NodeRow(Compared, frozen=True):
     """An unfused node of the scheduler.
 
     Attributes:
@@ -69,6 +67,8 @@ class NodeRow:
         users: nodes that use its buffers, and `OUTPUT`.
         subgraph: whose node it is (`true_graph_0`), None for the graph's own.
     """
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     graph: str
     node: str
@@ -90,7 +90,7 @@ class NodeRow:
     users: tuple[str, ...] = ()
     device: str | None = None
     subgraph: str | None = None
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
 
     @property
     def mutates(self) -> tuple[str, ...]:
@@ -118,8 +118,7 @@ class NodeRow:
         return tuple(dict.fromkeys(words))
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodesOutput(Output):
+class NodesOutput(Output, frozen=True, kw_only=True):
     """Unfused nodes of the scheduler, in the order of the table."""
 
     verb: Literal["nodes"] = "nodes"

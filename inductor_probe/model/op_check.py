@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.output import Output
 from inductor_probe.model.perf import RowFailure
@@ -25,8 +26,7 @@ FailureCode: TypeAlias = Literal[
 """What was seen in one sample: `report/words/op_check.py` has its sentence, and so which numbers it has."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpCase:
+class OpCase(Struct, frozen=True):
     """One way to run the samples of an operator.
 
     Attributes:
@@ -45,8 +45,7 @@ class OpCase:
     way: Way
 
 
-@dataclass(frozen=True, slots=True)
-class OpRow:
+class OpRow(Struct, frozen=True):
     """What came of the samples of a case.
 
     Attributes:
@@ -73,8 +72,7 @@ class OpRow:
     not_run: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class OpFailure:
+class OpFailure(Struct, frozen=True):
     """What is wrong with some samples, alike in all of them.
 
     Attributes:
@@ -103,16 +101,14 @@ class OpFailure:
     alone: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OpLost:
+class OpLost(Struct, frozen=True):
     """A case of which nothing is known: what ran it was lost, twice."""
 
     case: OpCase
     failure: RowFailure | None
 
 
-@dataclass(frozen=True, slots=True)
-class OpDecomposition:
+class OpDecomposition(Struct, frozen=True):
     """A decomposition that was tried.
 
     Attributes:
@@ -125,8 +121,7 @@ class OpDecomposition:
     calls: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpChecks:
+class OpChecks(Struct, frozen=True, kw_only=True):
     """What came of PyTorch's samples of some operators.
 
     Attributes:
@@ -152,8 +147,7 @@ class OpChecks:
         return not self.lost and not self.interrupted and not any(row.not_run for row in self.rows)
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpCheckOutput(Output):
+class OpCheckOutput(Output, frozen=True, kw_only=True):
     """What `probe check-op --json` prints."""
 
     verb: Literal["check-op"] = "check-op"

@@ -7,16 +7,16 @@ they hold; `docs/make_json_page.py` makes that page and the schemas from the ann
 from __future__ import annotations
 
 import pkgutil
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Literal
+
+from msgspec import Struct
 
 from inductor_probe import model
 from inductor_probe.model.span import Problem
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """What was left out of lists, or of texts, of one key.
 
     Attributes:
@@ -29,8 +29,7 @@ class Cut:
     of: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Output:
+class Output(Struct, frozen=True, kw_only=True):
     """What the output of every verb has.
 
     Attributes:
@@ -47,8 +46,7 @@ class Output:
     rest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why a verb could not do what was asked for.
 
     Attributes:
@@ -62,8 +60,7 @@ class Failure:
     suggestions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FailureOutput:
+class FailureOutput(Struct, frozen=True):
     """What `--json` of any verb prints where it fails; the exit status is 2, or 130 after Ctrl-C.
 
     Attributes:
@@ -76,9 +73,15 @@ class FailureOutput:
     version: Literal[2] = 2
 
 
+def _verb(kind: type[Output]) -> str:
+    """Return the name of the verb that prints a record: the default of its field."""
+    defaults = dict(zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False))
+    return str(defaults["verb"])
+
+
 def outputs() -> dict[str, type[Output]]:
     """Return the record of each verb that has one; all of `model` is imported for that."""
     for module in pkgutil.iter_modules(model.__path__):
         import_module(f"{model.__name__}.{module.name}")
-    verbs = {str(kind.__dataclass_fields__["verb"].default): kind for kind in Output.__subclasses__()}
+    verbs = {_verb(kind): kind for kind in Output.__subclasses__()}
     return dict(sorted(verbs.items()))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.call_parts import CallParts
 from inductor_probe.model.comparison import Comparison
@@ -27,8 +28,7 @@ nothing this time, or not this graph; it failed; it ended its process; it did no
 callable raises an exception, or memory is too small, when it is called again; it was not asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnRemark:
+class OwnRemark(Struct, frozen=True):
     """What is to be known of the times. `numbers` of `differs`: `error`, relative to eager's outputs.
 
     `message` has what torch said.
@@ -39,16 +39,14 @@ class OwnRemark:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NoOwnCall:
+class NoOwnCall(Struct, frozen=True):
     """Why the user's callable was not timed. `message` has what a person or a program said."""
 
     code: NoOwnCallCode
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCallOfSide:
+class OwnCallOfSide(Struct, frozen=True):
     """The call that was timed of one of two programs; for its attributes see `OwnCall`.
 
     `remarks` are of its own check against eager.
@@ -66,8 +64,7 @@ class OwnCallOfSide:
     remarks: tuple[OwnRemark, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OwnPair:
+class OwnPair(Struct, frozen=True):
     """A compiled callable of one program against that of another, lap by lap, each in its own process.
 
     Attributes:
@@ -81,8 +78,7 @@ class OwnPair:
     measured: float
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCall:
+class OwnCall(Struct, frozen=True):
     """A call of a compiled callable of the script, and of the same before `torch.compile`.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.formula import Formula
@@ -17,12 +18,12 @@ from inductor_probe.model.manifest import GraphRecord
 from inductor_probe.model.nodes import NodeBuffer, NodeRow
 from inductor_probe.model.output import Output
 from inductor_probe.model.proof import Proof
+from inductor_probe.model.record import Compared
 from inductor_probe.model.runs import GraphSummary
 from inductor_probe.model.span import SourceLine, Span
 
 
-@dataclass(frozen=True, slots=True)
-class NodePart:
+class NodePart(Compared, frozen=True):
     """An unfused node with all that its page needs.
 
     Attributes:
@@ -31,15 +32,16 @@ class NodePart:
         body: where its loop body stands; its whole text is at `row.span`.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("body",)
+
     row: NodeRow
     formula: Formula | None
     met: tuple[Dep, ...]
     unmet: tuple[Dep, ...]
-    body: Span | None = field(default=None, compare=False)
+    body: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NodePage:
+class NodePage(Struct, frozen=True):
     """A node of the scheduler, fused or not.
 
     Attributes:
@@ -64,8 +66,7 @@ class NodePage:
     causes: tuple[Cause, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BufferPage:
+class BufferPage(Struct, frozen=True):
     """A buffer or an input.
 
     `producer` is the node that writes it, None for an input; `causes` are recorded decisions about it.
@@ -76,8 +77,7 @@ class BufferPage:
     causes: tuple[Cause, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TracePage:
+class TracePage(Struct, frozen=True):
     """What became of an FX node, or of a line of the user's.
 
     Attributes:
@@ -105,8 +105,7 @@ class TracePage:
 AbsenceReason: TypeAlias = Literal["view", "item", "number", "attribute", "unused", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Absence:
+class Absence(Struct, frozen=True):
     """An FX node that no kernel and no scheduler node is known to compute.
 
     Attributes:
@@ -123,8 +122,7 @@ class Absence:
     searched: tuple[Proof, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SourceTrace:
+class SourceTrace(Struct, frozen=True):
     """A line of the user's in one row: FX nodes, scheduler nodes and kernels that come from it."""
 
     line: SourceLine
@@ -133,8 +131,7 @@ class SourceTrace:
     kernels: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FusedNode:
+class FusedNode(Struct, frozen=True):
     """A fused node with its class and the number of unfused nodes in it."""
 
     name: str
@@ -142,8 +139,7 @@ class FusedNode:
     nodes: int
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveRow:
+class CollectiveRow(Compared, frozen=True):
     """A collective that the wrapper calls, and what waits for it.
 
     Attributes:
@@ -157,6 +153,8 @@ class CollectiveRow:
         meanwhile: kernels and library calls that are launched between the call and the first wait.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "waits")
+
     place: int
     name: str
     reduction: str | None
@@ -168,13 +166,12 @@ class CollectiveRow:
     bytes_out: Dim | None
     nodes: tuple[str, ...]
     fx: tuple[str, ...]
-    span: Span = field(compare=False)
-    waits: tuple[Span, ...] = field(default=(), compare=False)
+    span: Span
+    waits: tuple[Span, ...] = ()
     meanwhile: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GraphPage:
+class GraphPage(Struct, frozen=True):
     """A graph in outline.
 
     Attributes:
@@ -212,8 +209,7 @@ class GraphPage:
 PageRecord: TypeAlias = GraphPage | NodePage | BufferPage | TracePage | KernelRow
 
 
-@dataclass(frozen=True, slots=True)
-class ShownPage:
+class ShownPage(Struct, frozen=True):
     """A page, and the lines of text on it.
 
     Attributes:
@@ -226,8 +222,7 @@ class ShownPage:
     text: Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShowOutput(Output):
+class ShowOutput(Output, frozen=True, kw_only=True):
     """A page for each graph that has the name."""
 
     verb: Literal["show"] = "show"

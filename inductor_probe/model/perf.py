@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.bench import Measurement
 from inductor_probe.model.codec import Between
@@ -36,8 +37,7 @@ ColumnProblem: TypeAlias = Literal[
 """
 
 
-@dataclass(frozen=True, slots=True)
-class CaseKey:
+class CaseKey(Struct, frozen=True):
     """What two rows have to have in common to be compared: all of it.
 
     Attributes:
@@ -54,8 +54,7 @@ class CaseKey:
     data: str = "warm"
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedCode:
+class GeneratedCode(Struct, frozen=True):
     """A file of generated code that ran in a call: where it was in inductor's cache, and its sha256.
 
     `fallbacks` are the operators of ATEN that it calls.
@@ -66,8 +65,7 @@ class GeneratedCode:
     fallbacks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OutputStrides:
+class OutputStrides(Struct, frozen=True):
     """An output of a column whose strides are others than eager's, in dimensions of more than one element.
 
     Attributes:
@@ -83,8 +81,7 @@ class OutputStrides:
     eager_format: str
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnFacts:
+class ColumnFacts(Struct, frozen=True):
     """What one process saw of a column.
 
     Attributes:
@@ -113,8 +110,7 @@ class ColumnFacts:
     strides: tuple[OutputStrides, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RowProcess:
+class RowProcess(Struct, frozen=True):
     """One measuring process of a row.
 
     Attributes:
@@ -144,8 +140,7 @@ RowFailureCode: TypeAlias = Literal[
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RowFailure:
+class RowFailure(Struct, frozen=True):
     """Why nothing is known of a row.
 
     Attributes:
@@ -161,8 +156,7 @@ class RowFailure:
     hosts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PerfRow:
+class PerfRow(Struct, frozen=True):
     """A case that was measured, or why it was not.
 
     Attributes:
@@ -188,8 +182,7 @@ class PerfRow:
     node: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
+class Interpreter(Struct, frozen=True):
     """A Python that rows were measured with; `git` is the commit that its torch was built of."""
 
     path: Path
@@ -198,8 +191,7 @@ class Interpreter:
     git: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PerfNode:
+class PerfNode(Struct, frozen=True):
     """A machine that measured rows, with what they were measured with there.
 
     Attributes:
@@ -214,8 +206,7 @@ class PerfNode:
     rooflines: tuple[Roofline, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PerfSettings:
+class PerfSettings(Struct, frozen=True):
     """How rows are measured.
 
     Attributes:
@@ -236,8 +227,7 @@ class PerfSettings:
     check_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PerfRun:
+class PerfRun(Struct, frozen=True):
     """A file of results: all that tables are made from.
 
     Attributes:
@@ -284,8 +274,7 @@ class PerfRun:
         return tuple(row for row in self.rows if not row.lost)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnResult:
+class ColumnResult(Struct, frozen=True):
     """What a column of a row came to.
 
     Attributes:
@@ -303,8 +292,7 @@ class ColumnResult:
     share_of: Literal["copy", "matmul"] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RowResult:
+class RowResult(Struct, frozen=True):
     """A row, concluded from its samples; `node` and `failure` as in `PerfRow`."""
 
     key: CaseKey
@@ -318,8 +306,7 @@ class RowResult:
         return next((column for column in self.columns if column.facts.name == name), None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PerfOutput(Output):
+class PerfOutput(Output, frozen=True, kw_only=True):
     """A table over cases; times are in seconds a call.
 
     Attributes:
@@ -339,8 +326,7 @@ class PerfOutput(Output):
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultEntry:
+class ResultEntry(Struct, frozen=True):
     """A file of results in a list.
 
     Attributes:
@@ -362,8 +348,7 @@ class ResultEntry:
     problem: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResultsOutput(Output):
+class ResultsOutput(Output, frozen=True, kw_only=True):
     """The files of results of a folder, the newest first; with `--prune`, those that were removed."""
 
     verb: Literal["results"] = "results"
@@ -371,8 +356,7 @@ class ResultsOutput(Output):
     removed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CompareRow:
+class CompareRow(Struct, frozen=True):
     """A column of a row that both sides have.
 
     Attributes:
@@ -399,8 +383,7 @@ class CompareRow:
     strides: tuple[tuple[OutputStrides, ...], tuple[OutputStrides, ...]] = ((), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Unpaired:
+class Unpaired(Struct, frozen=True):
     """A column of a row that one side has alone, or that is not compared, and why."""
 
     key: CaseKey
@@ -411,8 +394,7 @@ class Unpaired:
     failure: RowFailure | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompareOutput(Output):
+class CompareOutput(Output, frozen=True, kw_only=True):
     """Two files of results, row by row.
 
     Attributes:
@@ -428,5 +410,5 @@ class CompareOutput(Output):
     rows: tuple[CompareRow, ...] = ()
     unpaired: tuple[Unpaired, ...] = ()
     regressions: int = 0
-    differences: tuple[tuple[str, tuple[str, str]], ...] = field(default=())
+    differences: tuple[tuple[str, tuple[str, str]], ...] = ()
     summary: str = ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.bench import Side
 from inductor_probe.model.code import NestFeature, NestKind
@@ -27,8 +28,7 @@ other part has."""
 LineKind: TypeAlias = Literal["launch", "library", "allocation", "check", "free", "other"]
 
 
-@dataclass(frozen=True, slots=True)
-class ProfilePart:
+class ProfilePart(Struct, frozen=True):
     """A part of the time of a call, in seconds.
 
     On a CPU the parts of `host` add up to `call`. On CUDA those of `host` do so with launches in the place of
@@ -56,8 +56,7 @@ class ProfilePart:
     sources: tuple[SourceLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SlowWork:
+class SlowWork(Struct, frozen=True):
     """Of a loop nest that is far from what this machine copies: what else it may spend its time on.
 
     Attributes:
@@ -78,8 +77,7 @@ class SlowWork:
     tile: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NestTime:
+class NestTime(Struct, frozen=True):
     """The time of a loop nest of a C++ kernel, over all launches of it in a call.
 
     Attributes:
@@ -119,8 +117,7 @@ class NestTime:
     slow: SlowWork | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LineTime:
+class LineTime(Struct, frozen=True):
     """The time of a line of the wrapper: with the kernel that it launches.
 
     Attributes:
@@ -139,8 +136,7 @@ class LineTime:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class KernelClock:
+class KernelClock(Struct, frozen=True):
     """What reading a clock in a C++ kernel costs.
 
     Attributes:
@@ -160,8 +156,7 @@ class KernelClock:
     note: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineSpan:
+class TimelineSpan(Struct, frozen=True):
     """A piece of one traced call, in seconds from its begin; what reading clocks takes is in it.
 
     `thread` is the number of the OpenMP thread; that of the wrapper is 0. `depth`: 0 for a line of the
@@ -178,8 +173,7 @@ class TimelineSpan:
     depth: int
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """Where the time of a call of a graph goes.
 
     Attributes:
@@ -227,8 +221,7 @@ Standing: TypeAlias = Literal["faster", "slower", "same", "only-a", "only-b"]
 """Of B. `same`: they differ by less than either is known to, or than times of two processes do."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedPart:
+class ComparedPart(Struct, frozen=True):
     """A part of two profiles.
 
     Attributes:
@@ -255,8 +248,7 @@ class ComparedPart:
         return self.b / self.a if self.a and self.b is not None and self.a > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileComparison:
+class ProfileComparison(Struct, frozen=True):
     """Two profiles, part by part.
 
     Attributes:
@@ -273,8 +265,7 @@ class ProfileComparison:
     parts: tuple[ComparedPart, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProfileOutput(Output):
+class ProfileOutput(Output, frozen=True, kw_only=True):
     """Where the time of calls goes, a profile for each graph.
 
     Attributes:

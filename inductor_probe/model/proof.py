@@ -5,8 +5,9 @@ A proof holds no sentence: `report/words` makes one of its code and operands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.remark import Knowledge, Number
 
@@ -138,8 +139,7 @@ ProofCode: TypeAlias = KernelCode | FxCode | ValueCode | LogCode | FusionCode | 
 Operand: TypeAlias = Number | tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """What shows a conclusion.
 
     Attributes:

@@ -6,11 +6,13 @@ A remark holds no sentence. `report/words` makes one of its code and numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.manifest import CompileFailure, NoteCode
+from inductor_probe.model.record import Compared
 from inductor_probe.model.span import Span
 
 LayoutCode: TypeAlias = Literal["noncontiguous-access", "short-contiguous-runs", "layout-change"]
@@ -112,8 +114,7 @@ Number: TypeAlias = int | float | str | tuple[str, ...]
 """A size may be symbolic, and names are values, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """Something of a run that has a name: what a remark is about, or what a name stands for.
 
     A `line` is one of the user's (`/home/u/model.py:12`), `fx` a node of an FX graph, `operator` what such a
@@ -126,8 +127,7 @@ class Subject:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Compared, frozen=True):
     """A conclusion.
 
     Attributes:
@@ -141,12 +141,14 @@ class Remark:
         decisions: recorded decisions of the compiler that say why it is so.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("evidence",)
+
     code: RemarkCode
     kind: RemarkKind
     subject: Subject
     numbers: tuple[tuple[str, Number], ...]
     cost: int | None = None
-    evidence: tuple[Span, ...] = field(default=(), compare=False)
+    evidence: tuple[Span, ...] = ()
     settings: tuple[str, ...] = ()
     knowledge: Knowledge = "inferred"
     also: tuple[Subject, ...] = ()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.ir import Dim
@@ -19,8 +20,7 @@ RunState: TypeAlias = Literal["ok", "failed", "interrupted", "running", "empty",
 recorded. `graphs`: folders of graphs outside of any run."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunFacts(Struct, frozen=True):
     """One run on disk, as far as it is known without reading its graphs.
 
     Attributes:
@@ -66,8 +66,7 @@ BlockerCode: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Blocker:
+class Blocker(Struct, frozen=True):
     """What stands against removing a run: of which `subject`, a path in it as a rule.
 
     For `behind-link` that is where the run lies, for `in-archive` the archive, for `still-made` the process,
@@ -78,8 +77,7 @@ class Blocker:
     subject: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(Struct, frozen=True):
     """What removing a run takes away. `blockers`: why it is not removed; none if it can be.
 
     `files` and `folders` are relative to `run`, the run's own folder left out; `beside` is its trace log.
@@ -93,16 +91,14 @@ class Removal:
     blockers: tuple[Blocker, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RemovalResult:
+class RemovalResult(Struct, frozen=True):
     """What was to be removed, and whether it was."""
 
     removal: Removal
     removed: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunsOutput(Output):
+class RunsOutput(Output, frozen=True, kw_only=True):
     """Runs on disk, oldest first; with `--rm`, what was to be removed of which.
 
     Attributes:
@@ -114,8 +110,7 @@ class RunsOutput(Output):
     removals: tuple[RemovalResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SubgraphSummary:
+class SubgraphSummary(Struct, frozen=True):
     """A branch of a conditional, the body of a loop, or a region, with what it has; `nodes` after fusion."""
 
     name: str
@@ -126,8 +121,7 @@ class SubgraphSummary:
     buffer_bytes: Dim
 
 
-@dataclass(frozen=True, slots=True)
-class GraphSummary:
+class GraphSummary(Struct, frozen=True):
     """One row of the table.
 
     Attributes:
@@ -158,8 +152,7 @@ class GraphSummary:
     subgraphs: tuple[SubgraphSummary, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NextStep:
+class NextStep(Struct, frozen=True):
     """What to look into next, because of what the run has.
 
     Attributes:
@@ -176,8 +169,7 @@ class NextStep:
     bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
+class RunSummary(Struct, frozen=True):
     """A run: its graphs, remarks about it as a whole, why it is empty if it is, what is next.
 
     `problems` is what could not be read of the run itself.
@@ -191,8 +183,7 @@ class RunSummary:
     next: tuple[NextStep, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class DumpOutput(Output):
+class DumpOutput(Output, frozen=True, kw_only=True):
     """The run that a script left, also under `probe debug`. Its `probe.json` has all that was recorded of it.
 
     Attributes:
@@ -216,8 +207,7 @@ file holds somebody's variants; it was moved, and is to be made again from what 
 those that were made; nothing shows that it was made here."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtherWriters:
+class OtherWriters(Struct, frozen=True):
     """Who else may have written a file or folder: its `owner`, or with this `mode` anybody it lets write."""
 
     path: Path
@@ -225,8 +215,7 @@ class OtherWriters:
     mode: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordProblem:
+class RecordProblem(Struct, frozen=True):
     """Why the user's record of dumps is no proof: others may write to `path`, or it cannot be read."""
 
     code: Literal["other-writers", "unreadable"]
@@ -234,8 +223,7 @@ class RecordProblem:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeHere:
+class MadeHere(Struct, frozen=True):
     """What the user's own record of dumps says of a graph's folder.
 
     Attributes:
@@ -253,8 +241,7 @@ class MadeHere:
     others: OtherWriters | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(Struct, frozen=True):
     """Whether a graph's code, or a run's script, may run, and why; `report/words/runs.py` has the words.
 
     Attributes:

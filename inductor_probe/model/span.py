@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from inductor_probe.model.codec import written
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Lines of a file, 1-based, both ends included."""
 
     path: Path
@@ -22,8 +22,7 @@ class Span:
         return f"{self.path}:{self.first}"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something in a dump that could not be read; the rest was read all the same."""
 
     message: str
@@ -48,8 +47,7 @@ _INSTALLED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLine:
+class SourceLine(Struct, frozen=True):
     """A line that FX nodes came from, as inductor recorded it: the innermost frame that dynamo traced.
 
     That is the user's, or one of a package that it calls: `torch/optim/adam.py`.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.codec import Between
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
@@ -19,8 +20,7 @@ Seconds: TypeAlias = Annotated[float, Between(1e-15, 1e6)]
 """Of a call, as a clock can have given them: beyond these bounds their ratios are no numbers any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """A version of the code, checked against the reference: see the bench file for the rule.
 
     `first_bad` is the index of the first wrong element of output `first_bad_output`; it holds `value` where
@@ -44,8 +44,7 @@ class Variant:
     eager: Element = None
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """What a compiled Triton kernel takes: `registers` and `spills` a thread, `shared` bytes a block.
 
     A spill is a word of 4 bytes that found no register, and goes through memory.
@@ -56,8 +55,7 @@ class Resources:
     shared: Count
 
 
-@dataclass(frozen=True, slots=True)
-class PeakRate:
+class PeakRate(Struct, frozen=True):
     """The best rate that was measured.
 
     Attributes:
@@ -75,8 +73,7 @@ class PeakRate:
     calls: Count
 
 
-@dataclass(frozen=True, slots=True)
-class Roofline:
+class Roofline(Struct, frozen=True):
     """What a machine reaches.
 
     Attributes:
@@ -100,8 +97,7 @@ class Roofline:
         return next((peak for peak in self.peaks if (peak.what, peak.place) == (what, place)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class KernelWork:
+class KernelWork(Struct, frozen=True):
     """What a kernel has to do in one call of the graph, over all of its launches.
 
     Attributes:
@@ -119,8 +115,7 @@ class KernelWork:
     indirect: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TimedPart:
+class TimedPart(Struct, frozen=True):
     """One thing that was timed in every round of one process; all times are seconds a call.
 
     Attributes:
@@ -143,16 +138,14 @@ class TimedPart:
     disturbed: Count
 
 
-@dataclass(frozen=True, slots=True)
-class FlopCount:
+class FlopCount(Struct, frozen=True):
     """Floating-point operations of one call of an operator (`aten.mm`), as torch counts them."""
 
     operator: str
     flops: Count
 
 
-@dataclass(frozen=True, slots=True)
-class OverheadSamples:
+class OverheadSamples(Struct, frozen=True):
     """What one process timed for the table.
 
     Attributes:
@@ -176,8 +169,7 @@ Interval: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class TimedInterval:
+class TimedInterval(Struct, frozen=True):
     """What was between two readings of a clock, in seconds a call of the user's: one number a round.
 
     Attributes:
@@ -197,8 +189,7 @@ class TimedInterval:
     launches: Count = 1
 
 
-@dataclass(frozen=True, slots=True)
-class CallSamples:
+class CallSamples(Struct, frozen=True):
     """What one process timed of a call.
 
     Attributes:
@@ -216,8 +207,7 @@ Order: TypeAlias = Literal["ABBA", "BAAB", "AB", "BA"]
 Side: TypeAlias = Literal["A", "B"]
 
 
-@dataclass(frozen=True, slots=True)
-class Quad:
+class Quad(Struct, frozen=True):
     """Four blocks of calls, two of a baseline A and two of a candidate B; or one call of each.
 
     Attributes:
@@ -243,8 +233,7 @@ class Quad:
         return tuple(time for name, time in zip(self.order, self.seconds, strict=True) if name == side)
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """The quads of one comparison in one process, and the seconds spent on them.
 
     Without a candidate the baseline was timed alone, against itself.
@@ -261,8 +250,7 @@ class Series:
     core: Annotated[float, Between(0, 1)] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     """One run of a bench file.
 
     Attributes:
@@ -304,8 +292,7 @@ class Process:
     measured: Annotated[float, Between(0, 1e6)] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(Struct, frozen=True):
     """What `output_code_bench.json` holds: all that a report is made from.
 
     Attributes:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.model.bench import CALL, OTHER_CALL, BenchResult
 from inductor_probe.model.comparison import Comparison
@@ -77,8 +79,7 @@ def acts_at_run_time(variable: str) -> bool:
     return _AT_RUN_TIME.match(variable) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A way to compile a script otherwise; all that it names holds at once.
 
     Attributes:
@@ -130,8 +131,7 @@ class Candidate:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Turned:
+class Turned(Struct, frozen=True):
     """The decisions that a candidate names and that fell otherwise in B.
 
     Attributes:
@@ -145,8 +145,7 @@ class Turned:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphWhatIf:
+class GraphWhatIf(Struct, frozen=True):
     """A graph of A and its partner in B.
 
     Attributes:
@@ -223,8 +222,7 @@ class GraphWhatIf:
         return alone[0] if len(alone) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class TrialReason:
+class TrialReason(Struct, frozen=True):
     """Why a candidate has its rank.
 
     Attributes:
@@ -242,8 +240,7 @@ class TrialReason:
     wrong: tuple[Variant, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """What came of a candidate in a graph of A.
 
     Attributes:
@@ -278,8 +275,7 @@ class Trial:
         return self.call.ratio if self.call else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class WhatIfOutput(Output):
+class WhatIfOutput(Output, frozen=True, kw_only=True):
     """Two runs, graph by graph; or a run and many candidates.
 
     Attributes:
@@ -310,13 +306,12 @@ class WhatIfOutput(Output):
     margin: float | None = None
     threads: int | None = None
     summary: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = field(default=())
+    problems: tuple[Problem, ...] = ()
     own: OwnPair | None = None
     no_own: NoOwnCall | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TrialsIndex:
+class TrialsIndex(Struct, frozen=True):
     """What `WHATIF_NAME` holds.
 
     `margin` and `threads` are those with which all was timed; None in a file of an earlier probe. `inputs`

@@ -18,12 +18,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
+
+from msgspec.structs import replace
 
 from inductor_probe.errors import ProbeError, RunFailedError, near_names
 from inductor_probe.executors.cluster import RayExecutor

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inductor_probe.backends.brackets import split_arguments
 from inductor_probe.model.ir import BufferLayout, Dim, as_dim

@@ -19,9 +19,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from msgspec.structs import replace
 
 from inductor_probe.backends.brackets import split_arguments
 from inductor_probe.model.code import (

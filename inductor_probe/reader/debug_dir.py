@@ -6,11 +6,13 @@ import os
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text

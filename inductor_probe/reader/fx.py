@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from inductor_probe.backends.brackets import split_arguments
 from inductor_probe.errors import UnreadableError

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.model.ir import Block, Buffer, BufferLayout, Dim, LoopBody, Op, Ref, SchedulerNode, Value
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span, too_many_problems
@@ -62,8 +65,7 @@ _MOST_BODIES = 1_024
 Arguments: TypeAlias = tuple[tuple[Value, ...], tuple[tuple[str, Value], ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class IrFile:
+class IrFile(Struct, frozen=True):
     """The nodes of an IR file in order, and what could not be read."""
 
     nodes: tuple[SchedulerNode, ...]

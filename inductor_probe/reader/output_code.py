@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from inductor_probe.backends import METAL, backend_of, role_of, source_text
 from inductor_probe.files import unix_lines

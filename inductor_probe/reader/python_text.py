@@ -25,9 +25,10 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec import Struct
 
 from inductor_probe.errors import UnreadableError
 from inductor_probe.files import LONG_NUMBER, decoded, read_bytes
@@ -57,8 +58,7 @@ _BRACKETS = dict.fromkeys("([{", 1) | dict.fromkeys(")]}", -1)
 _FSTRINGS = tuple(f"{f}{r}{quote}" for f in "fF" for r in ("", "r", "R") for quote in "'\"")
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedText:
+class ParsedText(Struct, frozen=True):
     """The statements before the first line that is not Python, or too much, and that line as a problem."""
 
     tree: ast.Module
@@ -221,8 +221,7 @@ _COOKIE = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
 _BOM = "\ufeff"
 
 
-@dataclass(frozen=True, slots=True)
-class PythonSource:
+class PythonSource(Struct, frozen=True):
     """A Python file as it was when it was read.
 
     Attributes:

@@ -8,8 +8,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.model.code import (
     Allocation,
@@ -274,8 +277,7 @@ class WrapperReader:
         return Span(self.path, statement.lineno, statement.end_lineno or statement.lineno)
 
 
-@dataclass(frozen=True, slots=True)
-class AssertedLayout:
+class AssertedLayout(Struct, frozen=True):
     """What the wrapper asserts of a tensor: where size and stride stand, and the dtype if it is asserted."""
 
     name: str
@@ -315,8 +317,7 @@ def _is_torch(target: str) -> bool:
     return target.startswith("torch.") and not _PLUMBING.fullmatch(target)
 
 
-@dataclass(frozen=True, slots=True)
-class _WorkspaceReduction:
+class _WorkspaceReduction(Struct, frozen=True):
     """The last step of a mix-order reduction: what the blocks of a kernel left in the workspace is reduced.
 
     codegen/simd.py, `SIMDScheduling._codegen_mix_order_reduction`; until torch 2.12 without the second view:

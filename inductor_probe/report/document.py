@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.model.formula import Formula
 from inductor_probe.model.remark import Remark, RemarkKind
@@ -30,8 +31,7 @@ Inline: TypeAlias = "Piece | list[Piece]"
 """A text in one style or in several; line ends in it are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """Something that only HTML shows; `html` makes it."""
 
     html: Callable[[], str]
@@ -40,16 +40,14 @@ class Picture:
 Cell: TypeAlias = "Inline | Picture"
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """The title of what follows: of a whole view (1) or of a part of it (2)."""
 
     text: Inline
     level: Literal[1, 2] = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A sentence; what goes on in a further line is indented as the first. An empty one sets parts off.
 
     Words of one that is `whole` are not broken even if they are wider than a terminal: paths that are copied.
@@ -60,8 +58,7 @@ class Line:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RemarkLine:
+class RemarkLine(Struct, frozen=True):
     """A sentence about a subject, behind the sign of its kind."""
 
     kind: RemarkKind
@@ -69,16 +66,14 @@ class RemarkLine:
     indent: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """Names, and what there is to say of each. Rows with an empty text are left out."""
 
     rows: Iterable[tuple[str, Inline]]
     indent: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table.
 
     Attributes:
@@ -101,8 +96,7 @@ class Column:
     below: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows of cells under titles; of long ones the first `most` are shown, and `more` says where all are."""
 
     columns: Sequence[Column]
@@ -112,8 +106,7 @@ class Table:
     more: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """Text that stays as it is where there is room for it. `first` numbers the lines.
 
     `language` is what pygments calls it; `sh` is one command, which stays one that can be copied.
@@ -125,16 +118,14 @@ class Code:
     first: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FormulaBlock:
+class FormulaBlock(Struct, frozen=True):
     """What a node computes, laid out for the width there is."""
 
     formula: Formula
     indent: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Struct, frozen=True):
     """What is shown when its title is clicked; a terminal leaves it out. Made only where it is shown."""
 
     title: str

@@ -11,9 +11,10 @@ more is cut here, with a line that says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from inductor_probe.model.expectation import ExpectOutput
 from inductor_probe.model.op_check import OpCheckOutput
@@ -36,8 +37,7 @@ _ESCAPED = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _IN_PROPERTIES = {**_ESCAPED, ":": "%3A", ",": "%2C"}
 
 
-@dataclass(frozen=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """What is shown beside a line of a file, or of the job where no line is known."""
 
     level: Literal["error", "warning"]

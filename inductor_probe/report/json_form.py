@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from inductor_probe.errors import NotFoundError, near_names
 
@@ -37,8 +38,7 @@ _DEEPEST = 3
 Data = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class JsonForm:
+class JsonForm(Struct, frozen=True):
     """How much of an answer is printed.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from inductor_probe.model.codec import Json, to_json
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from inductor_probe.report.terminal import Terminal
 
 
-class Shown(ABC):
+class Shown:
     """Gives an object all of its looks from one document, and its JSON from one record."""
 
     @property

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from inductor_probe import __version__
 from inductor_probe.errors import UnreadableError
@@ -19,8 +20,7 @@ from inductor_probe.model.assembly import REMARKS_NAME, KernelRemarks
 from inductor_probe.model.codec import from_json, to_json
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
+class _Index(Struct, frozen=True):
     """The file. `probe`: version that wrote it."""
 
     probe: str

@@ -19,10 +19,11 @@ whose codes this one knows. In formats 1 and 2 each line was a whole record; for
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
+
+from msgspec import Struct
 
 from inductor_probe.errors import UnreadableError
 from inductor_probe.files import read_text, write_whole
@@ -55,13 +56,11 @@ _LONGEST_LINE = 1 << 20
 """Of a line: lists in lists take 27 times their text in memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Frames:
+class _Frames(Struct, frozen=True):
     frames: tuple[TorchFrame, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """A `Decision` as a line of an older format has it."""
 
     number: int
@@ -77,8 +76,7 @@ class _Line:
     times: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """What decisions have in common, and the names of their operands."""
 
     form: int
@@ -92,15 +90,14 @@ class _Form:
     speculative: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True):
     value: Operand
 
 
 _ROWS = ([int, int, list, list], [int, int, list, list, int])
 """The types of what is in a line of a decision."""
 _LIMIT = 1 << 63
-_DEFAULTS = {field.name: field.default for field in fields(_Form)}
+_OPTIONAL = dict(zip(reversed(_Form.__struct_fields__), reversed(_Form.__struct_defaults__), strict=False))
 
 
 def write_decisions(path: Path, decisions: Decisions) -> None:
@@ -145,8 +142,16 @@ def _lines(decisions: Decisions) -> list[str]:
         form = forms.get(key)
         if form is None:
             form = forms[key] = len(forms)
-            line = dict(zip(_DEFAULTS, (form, *key), strict=True))
-            lines.append(_encode({name: value for name, value in line.items() if value != _DEFAULTS[name]}))
+            line = dict(zip(_Form.__struct_fields__, (form, *key), strict=True))
+            lines.append(
+                _encode(
+                    {
+                        name: value
+                        for name, value in line.items()
+                        if name not in _OPTIONAL or value != _OPTIONAL[name]
+                    }
+                )
+            )
         times = f", {one.times}" if one.times != 1 else ""
         lines.append(f"[{form}, {one.number}, {_groups_text(one.subjects)}, {values_text}{times}]")
     header = to_json(DecisionsHeader(FORMAT, decisions.torch, decisions.recorders))

@@ -15,9 +15,10 @@ import platform
 import pwd
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, json_of, read_text, refuse_long_numbers
@@ -82,8 +83,7 @@ _CODES = ("output_code.py", "output_code.cpp")
 _MACHINE_ID = Path("/etc/machine-id")
 
 
-@dataclass(frozen=True, slots=True)
-class GraphTexts:
+class GraphTexts(Struct, frozen=True):
     """What code of a graph is made from, each file read once: what is judged is what is used.
 
     Attributes:

@@ -17,9 +17,11 @@ import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError, near_names
 from inductor_probe.files import LARGEST_JSON, json_of, read_text, write_whole
@@ -204,8 +206,7 @@ def remove(rows: Iterable[ResultEntry]) -> None:
             raise ProbeError(f"cannot remove {entry.path}: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
+class _Index(Struct, frozen=True):
     version: int
     entries: tuple[tuple[str, tuple[str, ResultEntry]], ...]
 

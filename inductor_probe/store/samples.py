@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe import __version__
 from inductor_probe.errors import NotFoundError, UnreadableError
@@ -39,14 +41,12 @@ _FORMERLY = "Eager (aten graph)"
 _KEYS_OF_SCHEMA_1 = {"ceilings": "roofline", "found": "peaks", "notes": "remarks", "note": "remarks"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Machine:
+class _Machine(Struct, frozen=True):
     machine: Roofline
     works: tuple[KernelWork, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     schema: int
     probe: str | None = None
     margin: Annotated[float, Between(0, 1)] = 0

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from inductor_probe import __version__
 from inductor_probe.errors import UnreadableError
@@ -68,8 +69,7 @@ def _index(data: Any) -> TrialsIndex:
     return TrialsIndex(earlier.probe, earlier.torch, read, earlier.margin, earlier.threads)
 
 
-@dataclass(frozen=True, slots=True)
-class _EarlierTrial:
+class _EarlierTrial(Struct, frozen=True):
     """A trial whose reason was a sentence; of its times the ratio of the whole call was kept alone."""
 
     candidate: Candidate
@@ -85,8 +85,7 @@ class _EarlierTrial:
     together: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _EarlierIndex:
+class _EarlierIndex(Struct, frozen=True):
     probe: str
     torch: str
     trials: tuple[_EarlierTrial, ...]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.analysis.check import check_graph

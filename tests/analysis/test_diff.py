@@ -6,11 +6,11 @@ import random
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.analysis.diff.graphs import diff_graphs
 from inductor_probe.analysis.diff.kernels import code_diff

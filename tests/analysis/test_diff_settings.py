@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.model.diff import FactChange

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.candidates import candidates_of
 from inductor_probe.analysis.flips import flips_of, resolved

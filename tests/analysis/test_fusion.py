@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.analysis.fusion.log import Matched, ends_with, match_log, replay

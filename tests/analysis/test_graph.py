@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import NodeIndex, index_of, once_per_graph
 from inductor_probe.analysis.kernels import kernel_rows

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.analysis.layout_remarks import SMALLEST_COST, remarks, with_remarks
 from inductor_probe.analysis.layouts import layouts

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.linking.provenance import without_waits

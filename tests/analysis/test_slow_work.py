@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.analysis.annotation.annotate import nest_origins
 from inductor_probe.analysis.slow_work import points, slow_operations

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.run_remarks import cut_short

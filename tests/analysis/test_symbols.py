@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.analysis.kernels import kernel_rows

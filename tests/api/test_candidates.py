@@ -6,12 +6,12 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe import cli

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.api.trust import lacks_gpu, trust_of

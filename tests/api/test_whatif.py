@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.model.bench import BenchSettings

@@ -6,10 +6,10 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.api.session import Graph

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.api.profile import Profiles, joined

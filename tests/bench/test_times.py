@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.bench.overheads import Rounds
 from inductor_probe.bench.result import result_of

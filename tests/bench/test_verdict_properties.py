@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from inductor_probe.bench.verdict import _ENOUGH, conclude
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of

@@ -6,11 +6,11 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.reader.logs.trace import failures_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from tests.builders import manifest_text

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
+from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.model.debug_dir import CompiledGraph

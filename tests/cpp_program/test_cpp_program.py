@@ -7,10 +7,10 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.analysis.annotation.annotate import annotate
 from inductor_probe.analysis.index import value_of

@@ -150,7 +150,8 @@ def test_a_call_of_many_launches_has_a_row_for_each_kernel(tmp_path: Path) -> No
     device = [part for part in profile.parts if part.side == "device"]
     (kernel,) = [part for part in device if part.kind == "kernel"]
     assert kernel.count == 30
-    assert kernel.nodes and kernel.sources
+    assert kernel.nodes
+    assert kernel.sources
     assert sum(part.count for part in device if part.kind == "library") >= 30
     inside = sum(part.seconds for part in device if part.kind != "call")
     call = profile.part("call", "device")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import replace
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.health.examine import (
     PASSED,

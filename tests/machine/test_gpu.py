@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from inductor_probe.machine.gpu import GpuState, gpu_remarks, gpu_state, reasons_of
 from inductor_probe.report.words.remarks import sentence

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
 import math
 import pkgutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
 import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 
 import inductor_probe.model
 from inductor_probe.model.bench import BenchSettings
@@ -34,25 +35,22 @@ from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.span import Problem, Span
 
 
-@dataclasses.dataclass(frozen=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     name: str
     size: int | str = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class Other:
+class Other(Struct, frozen=True):
     name: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Tree:
+class Tree(Struct, frozen=True):
     child: Tree | None = None
     either: Leaf | Other | None = None
     pairs: tuple[tuple[str, float], ...] = ()
     fixed: tuple[int, str] = (0, "")
     groups: tuple[tuple[str, ...], ...] = ()
-    table: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
+    table: Mapping[str, Leaf] = MappingProxyType({})
     path: Path = Path("a")
     kind: Literal["a", "b"] = "a"
 
@@ -121,8 +119,7 @@ def test_the_same_name_twice_in_pairs_is_numbered_and_not_lost() -> None:
     assert to_json(Tree(pairs=(("x", 1.0), ("x", 2.0))))["pairs"] == {"x": 1.0, "x#2": 2.0}  # type: ignore[index,call-overload]
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     share: Annotated[float, Between(0, 1)] | None
 
 
@@ -136,12 +133,11 @@ def test_a_number_out_of_bounds_is_refused() -> None:
     assert (bounds["minimum"], bounds["maximum"]) == (0, 1)
 
 
-@dataclasses.dataclass(frozen=True)
-class Timed:
+class Timed(Struct, frozen=True):
     """Seconds, twice as many, and what nobody reads."""
 
     seconds: float
-    long: str = dataclasses.field(default="", metadata=UNWRITTEN)
+    long: Annotated[str, UNWRITTEN] = ""
 
     @property
     @written
@@ -150,9 +146,8 @@ class Timed:
         return self.seconds * 2
 
 
-@dataclasses.dataclass(frozen=True)
-class Said:
-    value: Leaf = dataclasses.field(metadata=AS_TEXT)
+class Said(Struct, frozen=True):
+    value: Annotated[Leaf, AS_TEXT]
 
 
 def test_computed_values_are_written_and_text_of_many_lines_is_not() -> None:
@@ -188,11 +183,7 @@ def records() -> Iterator[type]:
     for found in pkgutil.iter_modules(inductor_probe.model.__path__):
         module = importlib.import_module(f"inductor_probe.model.{found.name}")
         for kind in vars(module).values():
-            if (
-                isinstance(kind, type)
-                and dataclasses.is_dataclass(kind)
-                and kind.__module__ == module.__name__
-            ):
+            if isinstance(kind, type) and issubclass(kind, Struct) and kind.__module__ == module.__name__:
                 yield kind
 
 

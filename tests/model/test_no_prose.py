@@ -5,7 +5,6 @@ To hold another verb's records to it, add its record type to `ROOTS` and what ma
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import typing
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from msgspec import Struct, structs
 
 from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.diff.graphs import diff_runs
@@ -118,14 +118,14 @@ def record_types() -> frozenset[type]:
     while waiting:
         kind = waiting.pop()
         waiting.extend(typing.get_args(kind))
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind not in known:
+        if isinstance(kind, type) and issubclass(kind, Struct) and kind not in known:
             known.add(kind)
             waiting.extend(typing.get_type_hints(kind).values())
     return frozenset(known)
 
 
 def test_no_field_is_called_as_prose_is() -> None:
-    names = {f"{kind.__name__}.{field.name}" for kind in record_types() for field in dataclasses.fields(kind)}
+    names = {f"{kind.__name__}.{field.name}" for kind in record_types() for field in structs.fields(kind)}
     assert len(names) > 150  # the walk goes into the records
     assert {name for name in names if name.partition(".")[2] in PROSE_NAMES} == set()
 
@@ -141,7 +141,7 @@ def test_no_record_of_model_has_text_in_a_field_that_is_called_as_prose_is() -> 
     text = {
         f"{kind.__name__}.{field.name}"
         for kind in records_of_model()
-        for field in dataclasses.fields(kind)
+        for field in structs.fields(kind)
         if field.name in PROSE_NAMES and holds_text(typing.get_type_hints(kind)[field.name])
     }
     assert text == NOT_PROSE.keys()
@@ -183,9 +183,9 @@ def records(folder: Path) -> Iterator[object]:
 
 def spaced(value: object, where: str) -> Iterator[tuple[str, str]]:
     """Yield texts with spaces that are no value of a Literal, with the field that they are in."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         hints = typing.get_type_hints(type(value))
-        for field in dataclasses.fields(value):
+        for field in structs.fields(value):
             if not only_codes(hints[field.name]):
                 yield from spaced(getattr(value, field.name), f"{type(value).__name__}.{field.name}")
     elif isinstance(value, Mapping):
@@ -214,13 +214,12 @@ def test_no_text_of_a_record_is_a_sentence_of_ours(folder: Path) -> None:
 
 
 def test_the_lists_name_fields_that_there_are() -> None:
-    names = {f"{kind.__name__}.{field.name}" for kind in record_types() for field in dataclasses.fields(kind)}
+    names = {f"{kind.__name__}.{field.name}" for kind in record_types() for field in structs.fields(kind)}
     assert SPACED.keys() <= names
 
 
 def test_the_walk_sees_a_sentence() -> None:
-    @dataclasses.dataclass(frozen=True)
-    class Row:
+    class Row(Struct, frozen=True):
         name: str
         remark: str
         kind: typing.Literal["two words"] = "two words"

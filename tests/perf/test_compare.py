@@ -6,10 +6,10 @@ import json
 import math
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.measuring.compare import compare_runs, regressions_of
 from inductor_probe.model.perf import (

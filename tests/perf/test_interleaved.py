@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.api.perf import perf
 from inductor_probe.errors import ProbeError, RunFailedError

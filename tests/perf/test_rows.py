@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.api.perf import PerfTable, perf
 from inductor_probe.errors import NotFoundError

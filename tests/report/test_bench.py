@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.model.bench import Ablation, BenchResult, BenchSettings, Measurement
 from inductor_probe.model.codec import from_json, to_json

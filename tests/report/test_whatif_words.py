@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.model.bench import CALL, OTHER_CALL
 from inductor_probe.model.codec import from_json, to_json

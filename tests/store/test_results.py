@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.cli import run as probe
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError

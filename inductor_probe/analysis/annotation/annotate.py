@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from textwrap import wrap
+
+from msgspec import Struct
 
 from inductor_probe.analysis.annotation.origins import LineOrigin, line_origins
 from inductor_probe.analysis.annotation.statements import cpp_statements, triton_statements
@@ -66,8 +67,7 @@ def annotate(
     return _Annotator(graph, generated[name], sentence).text(line_directives)
 
 
-@dataclass(frozen=True, slots=True)
-class NestOrigin:
+class NestOrigin(Struct, frozen=True):
     """A loop nest of a C++ kernel: nodes that its lines compute for, lines of the user's, and FX nodes."""
 
     nest: LoopNest
@@ -81,8 +81,7 @@ def nest_origins(graph: CompiledGraph, kernel: str) -> tuple[NestOrigin, ...]:
     return tuple(_Annotator(graph, index_of(graph).kernels[kernel], None).nests())
 
 
-@dataclass(frozen=True, slots=True)
-class _Comment:
+class _Comment(Struct, frozen=True):
     """The comment of a line, and the line of the user's that it is proved to come from."""
 
     text: str

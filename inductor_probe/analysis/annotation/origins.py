@@ -24,7 +24,8 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from inductor_probe.analysis.access import STORES
 from inductor_probe.analysis.annotation.statements import Statement
@@ -58,8 +59,7 @@ _REDUCING = frozenset((
 """Functions that only reductions call."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineOrigin:
+class LineOrigin(Struct, frozen=True):
     """What is known of the statement that starts at a line.
 
     Attributes:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
+from msgspec import Struct
+
 _NAMES = r"(?:_|masked_)?(?:tmp|local_buffer)\w*|result\b|offset\b"
 _NAME = re.compile(rf"\b(?:{_NAMES})")
 _NUMBER = re.compile(r"_?tmp(\d+)")
@@ -29,8 +31,7 @@ _OWN_NUMBERS = re.compile(r"for\s*\((?!.*_inner\b)|if\s*\(\s*C10_(?:UN)?LIKELY")
 _PYTHON_TARGETS = re.compile(r"^(?P<targets>[\w ,]+?)(?:\s*:[^=]+)?\s*=(?!=)(?P<value>.*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """Lines `line` to `last` (1-based) of a kernel's text.
 
     Attributes:

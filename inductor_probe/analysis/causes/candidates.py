@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.analysis.flips import flips_of_decision

@@ -11,7 +11,9 @@ What is not recorded is taken from what the dump proves (`Cause.remark`), and is
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.kinds import rules_of
 from inductor_probe.analysis.causes.nests import nest_of, nest_span
@@ -39,8 +41,7 @@ _RANKS_OF_SUBJECT = {"hazard": 0, "missed": 0, "passed": 1, "analysis": 2}
 """In the ledger of a graph, what went well comes last; of one subject, it says what the subject is."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(Struct, frozen=True):
     """What belongs to a subject."""
 
     nodes: frozenset[str]

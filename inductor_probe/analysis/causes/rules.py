@@ -17,7 +17,8 @@ operands, and a setting that already has the offered value is left out by itself
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
@@ -30,8 +31,7 @@ def _always(_: Decision, __: CompiledGraph) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class By:
+class By(Struct, frozen=True):
     """A setting that turns a decision.
 
     Attributes:
@@ -50,8 +50,7 @@ class By:
     applies: Condition = _always
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A change of the user's source that turns a decision; `code` is that of its sentence."""
 
     code: str
@@ -59,8 +58,7 @@ class Source:
     applies: Condition = _always
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """The rows of a kind.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Literal
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.diff.matching import Matching
 from inductor_probe.analysis.diff.normal_forms import BodyText, statement

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from inductor_probe.analysis.diff.normal_forms import Symbols
 from inductor_probe.analysis.diff.pairing import pair_by_levels, pair_equal
@@ -21,8 +22,7 @@ from inductor_probe.model.fx import FxGraph
 _NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True)
-class FxMatch:
+class FxMatch(Struct, frozen=True):
     """FX nodes and inputs of A by their partner in B.
 
     `outputs_a` and `outputs_b` have the number of each value that is returned, None for None; a number that

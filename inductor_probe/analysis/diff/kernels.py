@@ -10,7 +10,6 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import fields
 from typing import Literal
 
 from inductor_probe.analysis.diff.fx import FxMatch
@@ -112,7 +111,7 @@ def _fields(kernel: Kernel) -> dict[str, str]:
     details = kernel.details
     values: dict[str, object] = {"chooses": kernel.chooses}
     if details is not None:
-        compared = (field.name for field in fields(details) if field.name not in _NOT_FACTS)
+        compared = (name for name in details.__struct_fields__ if name not in _NOT_FACTS)
         values |= {name: getattr(details, name) for name in compared}
         values["index_width"] = details.index_width
     if isinstance(details, CppFacts):

@@ -6,8 +6,10 @@ The IR says how a buffer was planned, the wrapper how it was allocated; a compar
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.analysis.canonical import canonical
 from inductor_probe.analysis.diff.normal_forms import BodyText, Symbols, body_text
@@ -22,8 +24,7 @@ Labels = dict[int, tuple[int | None, int]]
 value that both return, None for others, and how many of the same stand before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedBuffer:
+class PlacedBuffer(Struct, frozen=True):
     """A buffer: its layout as planned and as allocated, and where its memory comes from.
 
     `memory` is `new`, `reuse`, `view`, `alias`, `input`, or `none` for a buffer without memory of its own.

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
+from msgspec import Struct
+
 from inductor_probe.analysis.index import Index, parse_expression, parse_index
 from inductor_probe.model.ir import Value as Argument
 
@@ -42,8 +44,7 @@ Access = tuple[str, str, str]
 _REMAINDERS = {"Mod", "PythonMod"}
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A value: what is done (`kind`), with which values (`args`), and what else makes it differ from others.
 
     Kinds are the names of inductor's operations, and these:
@@ -108,8 +109,7 @@ class Values:
         return str(value.detail[0]) if value.kind == "constant" else None
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """What a body does, besides computing.
 
     Attributes:

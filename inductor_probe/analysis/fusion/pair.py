@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from inductor_probe.analysis.fusion.facts import pair_facts, shared_buffers
 from inductor_probe.analysis.fusion.log import BENCHMARK, Matched, mentions, replay
@@ -80,8 +81,7 @@ def fusion_of_pair(graph: CompiledGraph, matched: Matched, first: str, second: s
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _PairEvidence:
+class _PairEvidence(Struct, frozen=True):
     """All that is known of a pair: the IR's facts, the node that holds both, and what the log says."""
 
     graph: CompiledGraph

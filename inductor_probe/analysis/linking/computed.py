@@ -7,8 +7,10 @@ which list the FX nodes of a kernel and so those of a node that has a kernel to 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import GraphIndex, NodeIndex, index_of
 from inductor_probe.analysis.linking.fx_index import Cone, FxIndex, Shape, buffer_shapes
@@ -26,8 +28,7 @@ from inductor_probe.model.proof import RECORDED, FxCode, Proof, inferred, read
 _COPY = {"ops.load", "ops.store", "self.get_index"}
 
 
-@dataclass(frozen=True, slots=True)
-class Computed:
+class Computed(Struct, frozen=True):
     """FX nodes of a scheduler node; `proofs` show them.
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from inductor_probe.analysis.graph import once_per_graph
 from inductor_probe.analysis.linking.fx_ops import ITEM, VIEWS
@@ -25,8 +26,7 @@ _TYPE = re.compile(r"(?P<dtype>[a-z]+\d+\w*)\[(?P<dims>[^\]]*)\]")
 _DTYPES = {name: dtype for dtype, name in FX_NAMES.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """Dimensions and dtype, None where they are not known; `numel` is None when it is symbolic, too."""
 
     dims: tuple[Dim, ...] | None = None
@@ -83,8 +83,7 @@ def buffer_shapes(leaves: Iterable[SchedulerNode], code: OutputCode | None) -> d
     return shapes
 
 
-@dataclass(frozen=True, slots=True)
-class Cone:
+class Cone(Struct, frozen=True):
     """What computes `value` from the values that are in memory.
 
     Attributes:

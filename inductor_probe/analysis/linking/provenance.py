@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import buffer_in, index_of
 from inductor_probe.analysis.linking.fx_index import FxIndex, Shape

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import NodeIndex, buffer_in, read_names
 from inductor_probe.analysis.operators import is_call_of
@@ -35,8 +38,7 @@ _STATEMENTS = (
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class Step(Struct, frozen=True, eq=False):
     """One launch or library call.
 
     Attributes:
@@ -63,8 +65,7 @@ class Step:
         return "launch" if self.generated else "call"
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapper:
+class Wrapper(Struct, frozen=True):
     """The steps of a wrapper, by what they write.
 
     Attributes:
@@ -77,15 +78,14 @@ class Wrapper:
     """
 
     steps: tuple[Step, ...] = ()
-    writers: dict[str, tuple[Step, ...]] = field(default_factory=dict)
-    reachers: dict[str, tuple[Step, ...]] = field(default_factory=dict)
+    writers: dict[str, tuple[Step, ...]] = {}
+    reachers: dict[str, tuple[Step, ...]] = {}
     passed: frozenset[str] = frozenset()
     inputs: frozenset[str] = frozenset()
     lent: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeStep:
+class NodeStep(Struct, frozen=True):
     """Where a node runs: `step`, or the `candidates` when more than one is possible.
 
     `proof` shows it, or that no step is needed; without one the node is unlinked. `kernel` is known even

@@ -12,8 +12,9 @@ them stay candidates. Of `a = mul(x, x); b = sum(a, [1]); c = log(b)`:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from inductor_probe.analysis.graph import read_names
 from inductor_probe.analysis.linking.fx_index import Cone, FxIndex, Shape
@@ -45,8 +46,7 @@ _LOADS = {"ops.load": 0, "ops.load_seed": 0, "ops.bucketize": 1}
 _UNKNOWN = Shape()
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """What a buffer holds: one FX node's value, or one of several.
 
     Attributes:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorders.decision_log import DecisionLog, debug_folder
@@ -105,8 +108,7 @@ class Turn:
         self.refusal = reason, operands
 
 
-@dataclass(frozen=True)
-class _Node:
+class _Node(Struct, frozen=True):
     """What is asked of a node when a flip was not met. `kernel`: what it calls, if torch generates none."""
 
     device: str

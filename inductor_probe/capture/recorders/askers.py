@@ -12,9 +12,10 @@ them. Between the decision and who asked for it stand functions that only pass i
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
+
+from msgspec import Struct
 
 from inductor_probe.capture.recorders.decision_log import (
     frame_at,
@@ -59,8 +60,7 @@ _OUTERMOST = frozenset(("run_node", "output", "finalize", "codegen"))
 _AS_STRIDED = ("aten.as_strided", "aten.resize")
 
 
-@dataclass(frozen=True, slots=True)
-class Asker:
+class Asker(Struct, frozen=True):
     """Who asked.
 
     Attributes:

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct
+
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     UnknownPathError,
@@ -43,8 +45,7 @@ _LONG_ROW = (
 _FEW_ACCESSES = 8  # a literal of _reduction_configs, for the config that has a whole row in a block
 
 
-@dataclass(frozen=True)
-class _Named:
+class _Named(Struct, frozen=True):
     """A kernel as `define_kernel` named it, once for each group of nodes that has it.
 
     blocks: of a template, whose text they are put into.

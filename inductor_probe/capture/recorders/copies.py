@@ -24,6 +24,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from inductor_probe.capture.recorders.askers import asker, prefers_channels_last
 from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, hint_of, place_of
 from inductor_probe.capture.recorders.layouts import kernel_of
@@ -39,8 +41,7 @@ _REQUESTS = ("ExternKernel.require_strides", "ExternKernel.require_stride1", "Ex
 _REALISED = ("Buffer", "ReinterpretView")
 
 
-@dataclass(frozen=True)
-class _Source:
+class _Source(Struct, frozen=True):
     """What is asked for, as it is before anything is done about it.
 
     Attributes:

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
+
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     place_of,
@@ -40,8 +42,7 @@ Answer: TypeAlias = tuple[Outcome, CauseCode, dict[str, Operand]]
 """What torch chose, why, and the operands of that."""
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Struct, frozen=True):
     """A load, a store, or an index that is a value, of a node; `stride` along the loop in question."""
 
     node: str
@@ -52,8 +53,7 @@ class Access:
     contiguous: bool
 
 
-@dataclass(frozen=True)
-class LoopUses:
+class LoopUses(Struct, frozen=True):
     """How often a loop is contiguous in the accesses of a nest, and whether it is strided in others.
 
     `constant_stride`: somewhere by a number or a size; `other_stride`: somewhere by what is neither.

@@ -9,10 +9,12 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
+
+from msgspec.structs import replace
 
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import compile_id

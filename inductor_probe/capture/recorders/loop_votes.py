@@ -15,8 +15,9 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from inductor_probe.capture.recorders.decision_log import UnknownPathError, size_of
 from inductor_probe.model.decision import LoopsCause, Operand, Outcome
@@ -25,8 +26,7 @@ MOST_ACCESSES = 8
 """Accesses that are kept of a node that has more."""
 
 
-@dataclass(frozen=True)
-class OrderQuestion:
+class OrderQuestion(Struct, frozen=True):
     """What `pick_loop_order` was asked: of each access the stride along each dimension; and its answer.
 
     `names` are those of the dimensions; `order` has them from the outermost loop to the innermost one.
@@ -38,8 +38,7 @@ class OrderQuestion:
     order: Sequence[int]
 
 
-@dataclass(frozen=True)
-class MergeQuestion:
+class MergeQuestion(Struct, frozen=True):
     """What `_simplify_loops` was asked of loops, outermost first, and what is left of them.
 
     `indices` are those of the body, and those of `partners`: of nodes that it is to be fused with. `left` are

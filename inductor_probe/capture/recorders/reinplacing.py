@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from inductor_probe.capture.recorders.askers import operator_of
 from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, place_of, source_of
@@ -33,8 +34,7 @@ _CLONES = "only_clone_these_tensors"
 Cause = tuple[CauseCode, dict[str, Operand]]
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """A node that could write into `argument`, what speaks about it, and its operator as it was."""
 
     node: Any

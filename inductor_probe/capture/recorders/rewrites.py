@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from inductor_probe.capture.recorders.askers import decomposition_of, operator_of
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, source_of, stack
 from inductor_probe.capture.recorders.padding import padding
@@ -54,8 +56,7 @@ _WEIGHTS = {
 }
 
 
-@dataclass(frozen=True)
-class _Erased:
+class _Erased(Struct, frozen=True):
     operator: str
     source: str
     inputs: tuple[str, ...]
@@ -91,8 +92,7 @@ class _Pass:
             self.links.append((old.name, new))
 
 
-@dataclass(frozen=True)
-class _Rewrite:
+class _Rewrite(Struct, frozen=True):
     """Why nodes were rewritten. `outcome`: where it is not told by whether anything took their place."""
 
     cause: CauseCode

@@ -15,8 +15,9 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, hint_of, size_of
 from inductor_probe.capture.torch_places import wrap
@@ -27,8 +28,7 @@ _RATIO_LIMIT = 300
 """A literal in LoopNest.max_parallel_depth, the same in torch 2.11 to 2.15."""
 
 
-@dataclass(frozen=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     """One call of `decide_parallel_depth`."""
 
     place: TorchFrame

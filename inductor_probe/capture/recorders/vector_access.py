@@ -9,9 +9,11 @@ accesses move whole vectors there is no decision.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.capture.recorders import cpp_nest
 from inductor_probe.capture.recorders.cpp_nest import Nest, observe, open_nest, record_nest
@@ -29,8 +31,7 @@ _COSTLIEST_FIRST: tuple[VectorisationCause, ...] = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Access:
+class _Access(Struct, frozen=True):
     cause: VectorisationCause
     node: str
     operation: str

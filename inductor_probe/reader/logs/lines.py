@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from inductor_probe.model.debug_dir import TREE
 from inductor_probe.model.manifest import LOGS_DIR
 from inductor_probe.model.span import Problem
@@ -34,8 +36,7 @@ _LOG_FILES = ("*.log", "stderr*.txt")
 _PID = re.compile(r"-pid_(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class LogPlace:
+class LogPlace(Struct, frozen=True):
     """Files that belong together; of several places the first that has a log is read.
 
     `near`: beside the run, so that lines of other processes may be among them.
@@ -78,8 +79,7 @@ def pid_of(run: Path) -> int | None:
     return int(match[1]) if match and len(match[1]) < 20 else None
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(Struct, frozen=True):
     """A line of a log.
 
     Attributes:

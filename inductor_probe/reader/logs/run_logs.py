@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.logs import Autotune, AutotuneChoice, CompilerLogs, LogFile, Logged
 from inductor_probe.model.span import Problem, Span
@@ -59,8 +61,7 @@ def read_logs(run: DebugDir) -> CompilerLogs:
     return reader.finish()
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
+class _Message(Struct, frozen=True):
     """Lines that belong together. `line` is the first of them; `text` is all of it."""
 
     path: Path

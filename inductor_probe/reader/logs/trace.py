@@ -15,11 +15,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from inductor_probe.model.manifest import CompileFailure, Manifest
 from inductor_probe.reader.failures import SOFT, failure_of, frames_in

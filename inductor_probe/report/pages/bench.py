@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from inductor_probe.model.bench import ABLATIONS, CALL, BenchFile, BenchResult, Measurement, VariantDiff
 from inductor_probe.model.comparison import Comparison
@@ -104,8 +106,7 @@ def variant_diffs(diffs: Sequence[VariantDiff]) -> Iterator[Block]:
             yield Line((f"and {len(diff.lines) - _MOST_LINES} lines more", "dim"), 2)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A part of the report that is folded, or shown with `--details`."""
 
     title: str
@@ -118,8 +119,8 @@ def renamed(value: Any, name: Callable[[str], str]) -> Any:
         return name(value)
     if isinstance(value, tuple):
         return tuple(renamed(part, name) for part in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = {field.name: renamed(getattr(value, field.name), name) for field in fields(value)}
+    if isinstance(value, Struct):
+        parts = {field: renamed(part, name) for field, part in asdict(value).items()}
         return replace(value, **parts)
     return value
 

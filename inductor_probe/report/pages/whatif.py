@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from inductor_probe.model.bench import CALL, OTHER_CALL, OTHER_CODE, BenchResult, Overheads
 from inductor_probe.model.diff import RunDiff

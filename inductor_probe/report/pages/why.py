@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from inductor_probe.model.cause import Cause, GraphCauses
 from inductor_probe.model.decision import DECISION_KINDS
@@ -252,8 +253,7 @@ def _of_graph(row: GraphCauses, everything: bool) -> Iterator[Block]:
     yield Line((f"probe why --kind {kinds} says more of what was decided about the graph as a whole", "dim"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Folded:
+class _Folded(Struct, frozen=True):
     """Decisions of one row: the weightiest, whom all are about, the bytes and times of them all.
 
     `alike` is False where they have the same cause with other numbers.

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.decision import Decision
@@ -32,8 +33,7 @@ _LETTER, _LINE = 7.3, 16
 _NAME, _KERNEL_NAME = 30, 36
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """A node after fusion: its name, and the unfused nodes in it."""
 
     name: str
@@ -50,8 +50,7 @@ class Unit:
         return frozenset(row.node for row in self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """A unit reads a buffer; `slow` if a remark says that it does so non-contiguously."""
 
     buffer: str
@@ -60,8 +59,7 @@ class Read:
     slow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """A graph, or the part of it around something.
 
     Attributes:

@@ -8,7 +8,8 @@ looks like `0 1 2 | 0 1 2 | 0 1 2`, one that is not like `0 1 2 ... 223 | 0 1 2 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import LayoutRow
@@ -22,8 +23,7 @@ _WIDE, _HIGH, _GAP = 24, 19, 5
 _SMALL, _LOW = 6, 11
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
+class _Order(Struct, frozen=True):
     """The dimensions of a layout that steps can be taken along, slowest first."""
 
     size: tuple[Dim, ...]

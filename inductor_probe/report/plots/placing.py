@@ -9,7 +9,8 @@ nearly; a drawing has some dozens.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 Point = tuple[float, float]
 _ACROSS, _DOWN, _MARGIN = 26.0, 40.0, 6.0
@@ -21,8 +22,7 @@ _Key = str | tuple[str, str, int]
 """A box by its name, or the place of an arrow (from, to) in a layer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """Where everything is, in pixels from the top left.
 
     Attributes:
@@ -181,8 +181,7 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-@dataclass(frozen=True, slots=True)
-class _Laid:
+class _Laid(Struct, frozen=True):
     """Everything that an arrow's way depends on: `tops` and `bottoms` are those of the layers."""
 
     boxes: Mapping[str, tuple[float, float]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from inductor_probe.harness.remarks import MISSING_CONSTANT
 from inductor_probe.harness.remarks import SENTENCES as HARNESS_WORDS
@@ -570,8 +571,7 @@ def folded(remarks: Iterable[Remark], about: str | None = None) -> list[tuple[Re
     """Return kind and text of a line for each remark, hazards first, then most bytes at stake.
 
     The kernels and the layers of a network share one: `triton_poi_fused_add_0, triton_poi_fused_mul_1 and 3
-    more: indices are int64`; `op3 reads buf1 non-contiguously (...); the same: op9 (buf7), op15 (buf13) and 9
-    more`.
+    more: indices are int64`; `op3 reads buf1 non-contiguously (...); the same: op9 (buf7) and 9 more`.
     """
     groups: dict[tuple[object, ...], list[Remark]] = {}
     for remark in sorted(dict.fromkeys(remarks), key=by_cost):

@@ -18,8 +18,9 @@ outright is made by `derived`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 POINTWISE_CAT = (
     "computes the concatenation element by element, with its operands inlined; time it: each element "
@@ -28,8 +29,7 @@ POINTWISE_CAT = (
 """What `force_pointwise_cat` does, wherever it is offered: `cat` in torch/_inductor/lowering.py."""
 
 
-@dataclass(frozen=True, slots=True)
-class CauseWords:
+class CauseWords(Struct, frozen=True):
     """The words of a cause.
 
     Attributes:
@@ -41,8 +41,7 @@ class CauseWords:
     short: str
 
 
-@dataclass(frozen=True, slots=True)
-class KindWords:
+class KindWords(Struct, frozen=True):
     """The words of a kind of decision.
 
     Attributes:
