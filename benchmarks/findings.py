@@ -24,7 +24,6 @@ rather than how far.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import functools
 import json
 import os
@@ -41,6 +40,7 @@ from typing import Any
 
 import findings_figures
 import torch_patches
+from msgspec.structs import replace
 from recorders import Worker
 from sweep_worker import TARGET
 
@@ -230,7 +230,7 @@ def measure(out: Path, settings: BenchSettings, patches: list[str], jobs: int, *
                 measure_case(place, settings, again=again)
         else:
             with findings_figures.workers(jobs) as pool:
-                in_turns = dataclasses.replace(settings, turns=out / "turns")
+                in_turns = replace(settings, turns=out / "turns")
                 list(pool.map(functools.partial(measure_case, settings=in_turns, again=again), places))
         for place in places:
             rows += json.loads((place / ROWS_FILE).read_text(encoding="utf-8"))
@@ -265,7 +265,7 @@ def measured(place: Path, settings: BenchSettings) -> Iterator[dict[str, Any]]:
     """Yield what became of each graph of a case whose code differs: `probe whatif --runs A B`."""
     case = (place / CASE_FILE).read_text(encoding="utf-8")
     if case.startswith(GROUPS["networks"]):
-        settings = dataclasses.replace(settings, budget=OF_NETWORK * settings.budget)
+        settings = replace(settings, budget=OF_NETWORK * settings.budget)
     label = case.removeprefix("findings_networks::").removeprefix("check_").replace("::", ", ")
     try:
         a, b = (ip.open_run(run) for side in "AB" for run in (place / side / TREE).glob("run_*"))

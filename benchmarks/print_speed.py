@@ -10,13 +10,14 @@ dumps) are repeated up to N. Timed is what a verb does with them: record, docume
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import time
 from collections.abc import Callable
 from io import StringIO
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 import inductor_probe
 from inductor_probe.api.rows import Rows
@@ -52,7 +53,7 @@ def repeated(rows: Rows[Any], number: int) -> Rows[Any]:
     bare = {"remarks": ()} if hasattr(rows[0], "remarks") else {}
     members = [row for row in rows if row.graph == rows[0].graph]
     return type(rows)(
-        dataclasses.replace(row, **{name: f"{getattr(row, name)}_{index}" for name in names}, **bare)
+        replace(row, **{name: f"{getattr(row, name)}_{index}" for name in names}, **bare)
         for index, row in enumerate(islice(cycle(members), number))
     )
 

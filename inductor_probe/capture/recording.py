@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
@@ -137,7 +136,7 @@ class Recording:
         if self._refusal:
             raise RunFailedError(*self._refusal)
         if self._request.program.is_debugger and not self._first.history.end and ended.status == 0:
-            ended = dataclasses.replace(ended, outcome="interrupted")
+            ended = replace(ended, outcome="interrupted")
         for process in self._processes.values():
             graphs = list(process.history.graphs)
             if graphs or process.is_first or process.rank is not None or process.history.failures:
@@ -286,7 +285,7 @@ class Recording:
         if status is None and end:
             status = 0
         if status is None and process.not_followed:  # nobody says how it ended
-            return dataclasses.replace(script, pid=process.pid, status=None, outcome="ok", ended_by=None)
+            return replace(script, pid=process.pid, status=None, outcome="ok", ended_by=None)
         started = datetime.fromtimestamp(process.started).astimezone()
         until = end.get("time") or script.started.timestamp() + script.duration_s
         duration = max(until - process.started, 0.0)
