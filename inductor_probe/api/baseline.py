@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.errors import ProbeError, RunFailedError
@@ -26,8 +27,7 @@ _THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 _FACTS = ("cpu", "vector_bits", "host")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Recipe(Struct, frozen=True, kw_only=True):
     """What `probe dump` is asked for. `knobs` are those of a scenario and settings of torch.
 
     `save_inputs` holds for the baseline alone; `baseline` is its folder's name, once it is there.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.errors import NotFoundError, near_names
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from inductor_probe.model.timing import KernelWork, Process
 
 
-@dataclass(frozen=True, repr=False)
-class Bench(Shown):
+class Bench(Shown, Struct, frozen=True):
     """What timing a bench file says. `file` is None where it was read from samples on disk.
 
     `samples` are those that the result rests on, by process. With `details` the tables are shown that else
@@ -44,7 +42,7 @@ class Bench(Shown):
 
     def with_details(self, details: bool = True) -> Bench:
         """Return the same with what else is folded: overheads, roofline, what the ratios rest on."""
-        return dataclasses.replace(self, details=details)
+        return replace(self, details=details)
 
     @property
     def correct(self) -> bool:
@@ -90,8 +88,7 @@ class WrittenBenchFile(Shown, BenchFile, frozen=True):
         return written_file(self, seen_from(self.path, Path.cwd()))
 
 
-@dataclass(frozen=True, repr=False)
-class CppProgram(Shown):
+class CppProgram(Shown, Struct, frozen=True):
     """A kernel as a program of its own.
 
     Attributes:

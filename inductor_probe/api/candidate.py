@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -108,7 +107,7 @@ def dumped_otherwise(
     if len(graph.run.graphs) > 1:  # other graphs may have nodes of the same names
         flips = tuple(replace(flip, graph=flip.graph or graph.name) for flip in candidate.flips)
         candidate = replace(candidate, flips=flips)
-    recipe = dataclasses.replace(as_it_is(graph.run, trust=trust), baseline=graph.run.path.name)
+    recipe = replace(as_it_is(graph.run, trust=trust), baseline=graph.run.path.name)
     other = dumped_to_the_end(recipe, kind, candidate)
     if not other.graphs:
         raise other.empty()

@@ -7,8 +7,9 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from inductor_probe.analysis.causes.candidates import times_code
 from inductor_probe.api.baseline import DumpFailedError, Recipe, dumped_to_the_end
@@ -27,8 +28,7 @@ _MOST_AT_ONCE = 8
 """Candidates that are compiled at once: each is a process with torch in it, of about 1 GiB."""
 
 
-@dataclass(frozen=True)
-class Dumped:
+class Dumped(Struct, frozen=True):
     """A compiled candidate: its run, or the reason why the dump failed."""
 
     candidate: Candidate

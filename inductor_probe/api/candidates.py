@@ -6,7 +6,6 @@ is known is written to `WHATIF_NAME` after each: a later call for the same run g
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
 import time
@@ -89,7 +88,7 @@ def try_candidates(
     deadline = float("inf") if budget is None else time.monotonic() + budget
     tries = _Tries(
         a=a,
-        recipe=dataclasses.replace(recipe, baseline=a.path.name),
+        recipe=replace(recipe, baseline=a.path.name),
         kind=kind,
         settings=settings,
         planned=len(candidates) + (budget is not None),  # with the gains at once

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+
+from msgspec import Struct
 
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk, logged_pairs
 from inductor_probe.errors import ExitCode, ProbeError
@@ -26,8 +27,7 @@ from inductor_probe.report.pages.expect import expect_page
 from inductor_probe.report.shown import Shown
 
 
-@dataclass(frozen=True, repr=False)
-class Expectations(Shown):
+class Expectations(Shown, Struct, frozen=True):
     """What came of all expectations, in a run or a graph."""
 
     run: RunOnDisk

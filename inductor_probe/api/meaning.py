@@ -11,14 +11,14 @@ only a script takes, as cases and arguments, makes 3 come before 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """What a string names: a script, or else the dump that `open_target` opens by `target`.
 
     `beside` says what else has that name, and which was taken; empty where nothing has.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.api.rows import Rows
@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 _SAME_TO_RESUME = ("columns", "budget", "margin", "processes", "cold", "check_only")
 
 
-@dataclass(frozen=True, repr=False)
-class PerfTable(Shown):
+class PerfTable(Shown, Struct, frozen=True, dict=True):
     """What `perf` measured: `run` are the samples, `path` is where they are."""
 
     run: PerfRun
@@ -249,8 +248,7 @@ def perf(
     return PerfTable(run, folder / f"{run.name}.json")
 
 
-@dataclass(frozen=True, repr=False)
-class Compare(Shown):
+class Compare(Shown, Struct, frozen=True, dict=True):
     """Two results, row by row; `allowed` is by how much B may be slower."""
 
     a: PerfTable

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.errors import NotFoundError
@@ -44,8 +43,7 @@ LONG_SHARE, LAUNCH_S = 0.05, 2e-6
 _Part = TypeVar("_Part", "ProfilePart", "NestTime")
 
 
-@dataclass(frozen=True, repr=False)
-class Profiles(Shown):
+class Profiles(Shown, Struct, frozen=True):
     """Where the time of a call of each graph goes. With `details` all loop nests and lines are shown.
 
     `graphs` are those that were profiled, in the same order; empty where profiles were read from a file.
@@ -59,7 +57,7 @@ class Profiles(Shown):
 
     def with_details(self, details: bool = True) -> Profiles:
         """Return the same with what else is left out: each loop nest, and the lines of the wrapper."""
-        return dataclasses.replace(self, details=details)
+        return replace(self, details=details)
 
     def compare(self, other: Profiles) -> ProfilesCompared:
         """Compare with other profiles, kernel by kernel: these are A, the others are B."""
@@ -93,8 +91,7 @@ class Profiles(Shown):
             yield Picture(partial(flame_svg, profile))
 
 
-@dataclass(frozen=True, repr=False)
-class ProfilesCompared(Shown):
+class ProfilesCompared(Shown, Struct, frozen=True):
     """Two sets of profiles, part by part."""
 
     a: Profiles

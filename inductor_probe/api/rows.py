@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, get_args
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.errors import NotFoundError, UnreadableError, names_meant, near_names
@@ -36,8 +36,7 @@ Row = TypeVar("Row")
 Orders: TypeAlias = Mapping[str, Callable[[Any], Any]]
 
 
-@dataclass(frozen=True)
-class Filter(Generic[Row]):
+class Filter(Struct, Generic[Row], frozen=True):
     """A condition on rows: `values(row)` has a word, as in `nodes --kind reduction`."""
 
     values: Callable[[Row], Iterable[str]]

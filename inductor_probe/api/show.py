@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.api.rows import Rows
@@ -42,8 +42,7 @@ _MOST_GRAPHS = 3
 """Graphs that are shown as pages when all of them are asked for."""
 
 
-@dataclass(frozen=True, repr=False)
-class Page(Shown):
+class Page(Shown, Struct, frozen=True, dict=True):
     """One page about `graph`: `raw` shows loop bodies as dumped, not formulas, `code` the text of kernels."""
 
     record: PageRecord

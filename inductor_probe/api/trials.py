@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.api.on_disk import RunOnDisk
 from inductor_probe.api.whatif import WhatIf
@@ -15,8 +17,7 @@ from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.whatif import gain_sentence, trials_sentence
 
 
-@dataclass(frozen=True, repr=False)
-class Trials(Shown):
+class Trials(Shown, Struct, frozen=True):
     """A run, and what came of each candidate against it, the gains first.
 
     Attributes:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.candidates import asked_changes
@@ -41,8 +40,7 @@ _OF_INPUTS = ("size", "stride", "dtype", "device", "offset", "position")
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, repr=False)
-class WhatIf(Shown):
+class WhatIf(Shown, Struct, frozen=True):
     """Two runs, graph by graph: what changed, whether it is right, and how long both take.
 
     `runs` are A and B, `candidate` is what is different in B, where that was asked for here. `details`: with
@@ -121,7 +119,7 @@ class WhatIf(Shown):
 
     def with_details(self, details: bool = True) -> WhatIf:
         """Return the same with what else is folded."""
-        return dataclasses.replace(self, details=details)
+        return replace(self, details=details)
 
 
 def is_whatif(samples: Path) -> bool:

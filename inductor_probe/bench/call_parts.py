@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from inductor_probe.bench.overheads import Rounds, within
 from inductor_probe.model.call_parts import CallPart, CallParts, Side
 from inductor_probe.model.timing import CallSamples, TimedInterval
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredPart:
+class MeasuredPart(Struct, frozen=True):
     """A part of a call; `mad` is the median of distances from the median, in seconds as the others."""
 
     kind: str

@@ -23,11 +23,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from statistics import NormalDist
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 ROBUST = 7
 """From so many processes on, those that are far off are trimmed. Fewer have none to spare."""
@@ -35,8 +36,7 @@ _RESAMPLES = 1000
 _LEVEL = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """A log-ratio with its interval.
 
     Attributes:

@@ -19,8 +19,9 @@ longer look calls FASTER has its whole interval beyond the margin. `tests/bench/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.bench.verdict import conclude
 from inductor_probe.model.comparison import Comparison
@@ -33,8 +34,7 @@ Standing: TypeAlias = Literal["gain", "same", "loss", "not-faster", "open"]
 """What is known after a look: faster; the same; slower; the same or slower; or none of these yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """A comparison as a look leaves it. `comparison` has the interval that `standing` rests on."""
 
     standing: Standing

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.model.bench import Measurement, OverheadRow, Overheads, Side
@@ -24,8 +23,7 @@ _SURE = 3.6
 _Process = TypeVar("_Process", bound=Any)
 
 
-@dataclass(frozen=True, slots=True)
-class _Time:
+class _Time(Struct, frozen=True):
     """Seconds a call, and by how much they may be off; `mad` is of `samples` numbers, one a round."""
 
     seconds: float
@@ -191,9 +189,7 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
 def _scaled(time: _Time, scale: float) -> _Time:
     """Return a time times a scale below one: it is uncertain by what it was shortened, too."""
     seconds = time.seconds * scale
-    return dataclasses.replace(
-        time, seconds=seconds, uncertainty=time.uncertainty + abs(time.seconds - seconds)
-    )
+    return replace(time, seconds=seconds, uncertainty=time.uncertainty + abs(time.seconds - seconds))
 
 
 def _at_most(time: _Time, whole: float) -> _Time:
@@ -203,7 +199,7 @@ def _at_most(time: _Time, whole: float) -> _Time:
 def _left(rest: _Time) -> _Time:
     """Return what is left of a whole: nothing where its parts exceed it, give or take by how much they do."""
     over = max(-rest.seconds, 0.0)
-    return dataclasses.replace(rest, seconds=max(rest.seconds, 0.0), uncertainty=rest.uncertainty + over)
+    return replace(rest, seconds=max(rest.seconds, 0.0), uncertainty=rest.uncertainty + over)
 
 
 def within(times: Sequence[tuple[float, float]], whole: float) -> tuple[list[tuple[float, float]], float]:
@@ -229,7 +225,7 @@ def _sum(rounds: Rounds[OverheadSamples], indexes: Sequence[int], field: str) ->
     def one(index: int) -> _Time:
         return rounds.time(lambda process: np.array(getattr(process.parts[index], field)))
 
-    return dataclasses.replace(rounds.time(total), seconds=sum(one(index).seconds for index in indexes))
+    return replace(rounds.time(total), seconds=sum(one(index).seconds for index in indexes))
 
 
 def _rest(
@@ -247,7 +243,7 @@ def _rest(
 
     within, seconds = rounds.time(difference), call.seconds - parts.seconds
     uncertainty = max(within.uncertainty, abs(within.seconds - seconds))
-    return dataclasses.replace(within, seconds=seconds, uncertainty=uncertainty)
+    return replace(within, seconds=seconds, uncertainty=uncertainty)
 
 
 def _row(kind: str, name: str, side: Side, time: _Time, launches: int = 0) -> OverheadRow:

@@ -8,12 +8,12 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.bench.call_parts import on_device
@@ -55,8 +55,7 @@ _OF_DEVICE: Mapping[str, PartKind] = {"gap": "gap", "call": "call"}
 _DEVICE_PARTS: Mapping[str, PartKind] = {"kernel": "kernel", "library": "library", "call": "call"}
 
 
-@dataclass(frozen=True)
-class ClockedFile:
+class ClockedFile(Struct, frozen=True):
     """A bench file whose C++ kernels have copies that read a clock.
 
     Attributes:

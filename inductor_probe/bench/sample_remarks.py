@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
+from msgspec import Struct
 
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Quad, Series, Side
@@ -116,8 +116,7 @@ def autocorrelation(scores: np.ndarray) -> float:
     return correlation if correlation > _SURE / math.sqrt(len(scores)) else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Modes:
+class Modes(Struct, frozen=True):
     """Two modes: their medians, and the share of samples in the lower one."""
 
     low: float

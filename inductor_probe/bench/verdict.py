@@ -47,7 +47,8 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inductor_probe.bench.intervals import Estimate, estimate, t_quantile
 from inductor_probe.bench.sample_remarks import sample_remarks, widening_remarks

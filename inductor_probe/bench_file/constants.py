@@ -6,9 +6,9 @@ import ast
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import libcst as cst
+from msgspec import Struct, field
 
 from inductor_probe.bench_file.inputs import Example, example_constants
 from inductor_probe.bench_file.sections import Statement
@@ -28,8 +28,7 @@ _VIEWS = (
 )  # another name of the same memory
 
 
-@dataclass(frozen=True, slots=True)
-class Constants:
+class Constants(Struct, frozen=True):
     """The constants of a graph.
 
     Attributes:

@@ -6,9 +6,10 @@ import ast
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import libcst as cst
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.analysis.index import evaluate, parse_expression
 from inductor_probe.bench_file.sections import Statement
@@ -41,8 +42,7 @@ _COMMENT = re.compile(r"#\s*(\w+)\s*$")
 _MODULO, _FLOOR = ("Mod", "PythonMod"), ("FloorDiv", "CleanDiv")  # functions of torch.utils._sympy
 
 
-@dataclass(frozen=True, slots=True)
-class _Input:
+class _Input(Struct, frozen=True):
     """An input: `code` as `output_code.py` makes it, and of a tensor the layout, in texts of Python.
 
     `recorded` are its sizes in numbers; `value` is that of an integer.
@@ -59,8 +59,7 @@ class _Input:
     recorded: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedInput:
+class LoadedInput(Struct, frozen=True):
     """An input as `load_args` makes it; sizes are texts of Python, in which size symbols may stand.
 
     Attributes:
@@ -76,8 +75,7 @@ class LoadedInput:
     storage: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """A constant as `get_args` of `output_code.py` makes one: its layout, as numbers and as Python.
 
     `limits` are keywords that bound its values.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 import libcst.matchers as m
+from msgspec import Struct
 
 from inductor_probe.bench_file.constants import Constants
 from inductor_probe.bench_file.sections import parse
@@ -42,8 +43,7 @@ _INDENT = 4
 NO_CONSTANTS = Constants()
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceSource:
+class ReferenceSource(Struct, frozen=True):
     """The module `AtenGraph` as source, or None and in `why_not` the reason."""
 
     source: str | None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import libcst as cst
 import libcst.matchers as m
+from msgspec import Struct
 
 from inductor_probe.backends import backend_of
 from inductor_probe.errors import UnreadableError
@@ -23,8 +23,7 @@ _DEFINITION = m.Assign(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sections:
+class Sections(Struct, frozen=True):
     """The statements of `output_code.py` in order.
 
     Attributes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import libcst as cst
+from msgspec import Struct
 
 import inductor_probe.harness
 from inductor_probe.bench_file.compile_settings import compile_settings, in_todays_places
@@ -185,8 +185,7 @@ def _code(statements: Sequence[Statement]) -> str:
     return cst.Module(body=list(statements)).code.strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
+class Core(Struct, frozen=True):
     """What is pasted into a bench file: imports, code above the kernels, and code below all else.
 
     `orders` goes above `make_inputs`, where that puts values into an order.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -155,7 +154,7 @@ def whatif(
     recipe, known = _baseline(words, cases, target, out, save_inputs=inputs == "real", trust=trust)
     recipe.check(given)  # before A is dumped for nothing
     a = known or _dumped("A", recipe, Candidate())
-    recipe = dataclasses.replace(recipe, baseline=a.path.name)
+    recipe = replace(recipe, baseline=a.path.name)
     given = _with_meaning(given, a, dumped=known is None)
     if len(given) == 1 and not try_all:
         b = _dumped("B", recipe, given[0], a)
@@ -243,7 +242,7 @@ def _baseline(
         say(meaning.beside)
     if meaning.script is None:
         run = ip.open_run(meaning.target)
-        recipe = dataclasses.replace(recipe_of(run, out, trust=trust), save_inputs=save_inputs)
+        recipe = replace(recipe_of(run, out, trust=trust), save_inputs=save_inputs)
         if (why := why_not_as_it_is(run, recipe)) is None:
             say(f"A is {relative(run.path)}")
             return recipe, run

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.analysis.index import value_of
@@ -43,8 +42,7 @@ _INDEX_NUMBER = re.compile(r"(\d{1,18})L{0,2}")
 _LONGEST_SOURCE = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """A parameter of a kernel that points to memory.
 
     Attributes:
@@ -108,7 +106,7 @@ def arguments(
         of = owner if owner != argument.name else None
         use: Use = "inout" if argument.use != "in" and argument.name in reads_first else argument.use
         offset = _offset(passed.text, sizes)
-        arguments.append(dataclasses.replace(argument, use=use, low=low, high=high, of=of, offset=offset))
+        arguments.append(replace(argument, use=use, low=low, high=high, of=of, offset=offset))
     return tuple(_with_shared_memory(arguments))
 
 
@@ -181,7 +179,7 @@ def _with_shared_memory(arguments: list[Memory | Scalar]) -> Iterator[Memory | S
             last = max((part.offset + part.elements) * _bytes(part) for part in parts)
             written = any(part.use != "in" for part in parts)
             elements = -(-last // _bytes(argument))
-            yield dataclasses.replace(argument, elements=elements, use="inout" if written else "in")
+            yield replace(argument, elements=elements, use="inout" if written else "in")
         else:
             yield argument
 

@@ -22,6 +22,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic
 
+from msgspec import Struct
+
 import inductor_probe
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.executors.local import Done, Needs, Result, Task, Tell, Worker
@@ -33,8 +35,7 @@ _MOST_DEATHS = 3
 _CLOSE_S = 10.0
 
 
-@dataclass(frozen=True)
-class _Node:
+class _Node(Struct, frozen=True):
     """A node as Ray knows it."""
 
     id: str

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.perf import RowFailure
@@ -51,8 +52,7 @@ class Worker(Protocol[_In_contra, _Out_co]):
         """End its processes, from whatever thread."""
 
 
-@dataclass(frozen=True)
-class Needs:
+class Needs(Struct, frozen=True):
     """What a task holds while it runs.
 
     Attributes:
@@ -64,8 +64,7 @@ class Needs:
     alone: bool = False
 
 
-@dataclass(frozen=True)
-class Done(Generic[Task, Result]):
+class Done(Struct, Generic[Task, Result], frozen=True):
     """The result of a task; None if it was lost, and why, in `lost`."""
 
     task: Task
@@ -183,8 +182,7 @@ def _in_threads(
             thread.join()
 
 
-@dataclass(frozen=True)
-class UserFile:
+class UserFile(Struct, frozen=True):
     """A Python file of the user's with those beside it, as another machine gets them.
 
     Attributes:

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, median, variance
+
+from msgspec import Struct
 
 from inductor_probe.bench.intervals import t_quantile
 from inductor_probe.bench.times import blocks_of
@@ -41,8 +42,7 @@ _TAIL = 0.025
 _FACTS = ("host", "cpu", "cores", "gpu", "memory_gib", "system")
 
 
-@dataclass(frozen=True)
-class _Cell:
+class _Cell(Struct, frozen=True):
     """A column of a row on one side: log-seconds of each process, and the machine that measured it."""
 
     facts: ColumnFacts
@@ -57,8 +57,7 @@ class _Cell:
 _Cells = dict[tuple[CaseKey, str], _Cell]
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """What two files have in common, and what not."""
 
     rows: tuple[CompareRow, ...]

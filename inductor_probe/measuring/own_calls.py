@@ -12,12 +12,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from select import select
 from types import TracebackType
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 import inductor_probe.capture
@@ -60,8 +60,7 @@ COMPILED = "compiled"
 """As harness/own_calls.py calls that side."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnProgram:
+class OwnProgram(Struct, frozen=True, kw_only=True):
     """How the script is run: as `probe dump` ran it, without what that records.
 
     `threads` are of torch and OpenMP where they are to be others than the script's own.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from inductor_probe.model.perf import CaseKey, Knob, PerfSettings
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What is to be measured.
 
     Attributes:
@@ -48,8 +48,7 @@ class Plan:
         }
 
 
-@dataclass(frozen=True)
-class PlannedRow:
+class PlannedRow(Struct, frozen=True):
     """A case that is to be measured with a number of threads; `missing` says why it cannot be here."""
 
     key: CaseKey

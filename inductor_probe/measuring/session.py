@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -114,10 +113,7 @@ def run_plan(
 def _on_cluster(rows: Sequence[PlannedRow], gpus: int) -> tuple[PlannedRow, ...]:
     """Return rows as a cluster can run them: this machine may lack a GPU, or be the only one with one."""
     lacking = None if gpus else "no node of the Ray cluster has a GPU"
-    return tuple(
-        dataclasses.replace(row, missing=lacking) if row.key.device.startswith("cuda") else row
-        for row in rows
-    )
+    return tuple(replace(row, missing=lacking) if row.key.device.startswith("cuda") else row for row in rows)
 
 
 def _measure_all(  # noqa: PLR0917 - what a run consists of

@@ -5,13 +5,12 @@ It knows nothing of other rows, so that an executor has one of it on each machin
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.bench.client import JobFailedError, Server
@@ -28,8 +27,7 @@ ROOFLINE_SHARE = 0.5  # of a row's budget
 LONGEST_ROOFLINE_S = 1.5
 
 
-@dataclass(frozen=True)
-class MeasuredRow:
+class MeasuredRow(Struct, frozen=True):
     """A row, and the machine as it is known by then."""
 
     row: PerfRow
@@ -68,7 +66,7 @@ class RowWorker:
         try:
             folder = tempfile.TemporaryDirectory(prefix="perf-", ignore_cleanup_errors=True)
             script = self._file.place(Path(self._stack.enter_context(folder)))
-            plan = self._plan = dataclasses.replace(self._plan, script=script)
+            plan = self._plan = replace(self._plan, script=script)
             self._servers = [self._stack.enter_context(measuring(plan, python)) for python in self._pythons]
             interpreters, gpus = zip(*map(_interpreter, self._servers), strict=True)
             facts = machine({"gpu": gpus[0]})
@@ -96,9 +94,7 @@ class RowWorker:
         for server, other in zip(self._servers[1:], others, strict=True):
             missing = {row.key: row.missing for row in other}
             absent = f"torch {server.torch} has no such case"
-            rows = tuple(
-                dataclasses.replace(row, missing=row.missing or missing.get(row.key, absent)) for row in rows
-            )
+            rows = tuple(replace(row, missing=row.missing or missing.get(row.key, absent)) for row in rows)
         return rows
 
     def prepare(self, tasks: Sequence[CaseKey], cores: int) -> None:

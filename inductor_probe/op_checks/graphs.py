@@ -12,10 +12,10 @@ This is torch in the process that imports it, as a test of torch is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from msgspec import Struct
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -98,8 +98,7 @@ def _return_tuple(graph: torch.fx.GraphModule) -> bool:
     return single
 
 
-@dataclass(frozen=True, slots=True)
-class TensorForm:
+class TensorForm(Struct, frozen=True):
     """The form of a tensor: dtype, size and stride in elements."""
 
     dtype: str
@@ -115,8 +114,7 @@ class TensorForm:
         return bool(made.is_contiguous(memory_format=_FORMATS[memory_format]))
 
 
-@dataclass(frozen=True, slots=True)
-class OpCall:
+class OpCall(Struct, frozen=True):
     """A call of an operator: its overload (`aten.flip.default`), and the tensors that go in and come out."""
 
     op: str

@@ -25,6 +25,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.errors import ProbeError, RunFailedError, near_names
@@ -55,8 +56,7 @@ Progress = Callable[[int, int, OpRow], None]
 """Called with how many cases are done, of how many, and the latest."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpPlan:
+class OpPlan(Struct, frozen=True):
     """What to check.
 
     Attributes:

@@ -9,10 +9,10 @@ import sys
 import types
 import unittest
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from msgspec import Struct
 from torch.utils import _pytree as pytree
 
 DTYPES = ("float32", "uint8", "float16", "bfloat16", "float64", "int64", "int32", "int8", "bool", "complex64")
@@ -42,8 +42,7 @@ def operators() -> Mapping[str, Any]:
     return {operator.formatted_name: operator for operator in database.op_db}
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """Arguments of an operator: `args` has the first of them, too."""
 
     args: tuple[Any, ...]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from types import ModuleType
+
+from msgspec.structs import replace
 
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import NewVariant

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from inductor_probe.backends.brackets import inside, unwrapped
 from inductor_probe.backends.cpp import ALIAS, SIGNATURE
@@ -24,8 +25,7 @@ _TRITON = re.compile(r"\btl\.(?P<how>load|store|atomic_\w+)\($")
 _FUNCTION = re.compile(r"^def \w+\(", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """A use of a pointer.
 
     Attributes:

@@ -6,11 +6,12 @@ import ast
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, TypeVar
 
 import libcst as cst
+from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.backends import Backend, backend_of
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError, names_meant, near_names
@@ -25,8 +26,7 @@ _FOR_CUDA_GRAPHS = "recursively_apply_fns"
 Node = TypeVar("Node", bound=cst.CSTNode)
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """A statement at the top of a file that binds a name.
 
     Attributes:
@@ -44,8 +44,7 @@ class Definition:
     node: ast.stmt
 
 
-@dataclass(frozen=True, slots=True)
-class KernelCode:
+class KernelCode(Struct, frozen=True):
     """A kernel's definition, cut around the text of its source.
 
     `before` + `source` + `after` is the statement; the source starts on `line` of the file `path`.
@@ -65,8 +64,7 @@ class KernelCode:
         return ProbeError(f"{self.path}:{self.line + line - 1}: in {self.name}, {why}: {text}", BY_HAND)
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """Kernels and wrapper of `output_code.py`, or of a bench file, with one set of copies in force.
 
     Attributes:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 Language: TypeAlias = Literal["cpp", "triton"]
 Range: TypeAlias = tuple[int, int]
 
@@ -27,8 +29,7 @@ class UnprovedError(ValueError):
     """The coordinates of an index are not proved; says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """`constant` + coefficient * factor + ...; a factor is Python text without a sum at its top."""
 
     terms: tuple[tuple[str, int], ...]
@@ -113,8 +114,7 @@ def _expression(node: ast.expr, language: Language) -> str:
     raise ValueError(f"{ast.unparse(node)} cannot be written again")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Sizes and strides of a buffer, in elements."""
 
     size: tuple[int, ...]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isinf
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from inductor_probe.backends.brackets import inside, split_arguments
 from inductor_probe.model.code import Loop
@@ -34,8 +35,7 @@ _OPEN: Interval = (-inf, inf)
 _DEEPEST = 40
 
 
-@dataclass(frozen=True)
-class Ranges:
+class Ranges(Struct, frozen=True, dict=True):
     """Values of variables at one line of a kernel.
 
     Attributes:

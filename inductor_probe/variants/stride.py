@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inductor_probe.backends.cpp import ALIAS
 from inductor_probe.errors import ProbeError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.reader.wrapper import asserted_layouts
@@ -15,8 +16,7 @@ from inductor_probe.variants.index import Layout
 _ALLOCATORS = re.compile(r"empty_strided(?:_(?:cpu|cpu_pinned|cuda|xpu|mtia))?")
 
 
-@dataclass(frozen=True, slots=True)
-class BufferLaunch:
+class BufferLaunch(Struct, frozen=True):
     """A launch that is handed the buffer: of a kernel (its pristine name), as those of its arguments."""
 
     kernel: str

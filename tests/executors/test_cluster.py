@@ -9,10 +9,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inductor_probe.measuring.plan import PlannedRow
 from inductor_probe.measuring.session import _on_cluster

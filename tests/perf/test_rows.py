@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import signal
 from pathlib import Path
 
@@ -101,7 +100,7 @@ def test_a_crash_costs_its_row_only(table: PerfTable) -> None:
     assert [row.key.case for row in table.rows][-2:] == ["crash", "fallback"]
     assert not table.correct
     rest = tuple(row for row in table.run.rows if row.key.case == "fallback")
-    assert dataclasses.replace(table, run=replace(table.run, rows=rest)).correct
+    assert replace(table, run=replace(table.run, rows=rest)).correct
 
 
 def test_a_row_whose_process_was_killed_from_outside_is_left_for_another_time(table: PerfTable) -> None:
