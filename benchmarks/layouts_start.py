@@ -1,31 +1,37 @@
-"""How long `probe layouts` takes to its first answer, next to `python -c "import torch"`.
+"""The processor time that a reading verb takes to its answer, next to that of `python -c "import torch"`.
 
     python benchmarks/layouts_start.py [--pairs N]
 
-Target: a quarter of importing torch.
+Target: a tenth of importing torch on a small graph.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
-from pairs import Command, compare
+from pairs import Command, compare, cpu_seconds
 
 DUMPS = Path(__file__).parents[1] / "tests" / "fixtures" / "dumps"
-RUNS = ("torch-2.13.0-cpu/hflip_cl", "torch-2.13.0-cpu/aa_separable_cl")
+SMALL, LARGER = "torch-2.13.0-cpu/hflip_cl", "torch-2.13.0-cpu/aa_separable_cl"
+QUESTIONS = (
+    *((verb, SMALL) for verb in ("layouts", "nodes", "kernels", "show op0", "why op0", "fusion op0")),
+    ("layouts", LARGER),
+)
 
 
 def main() -> None:
-    """Time two runs: one small node, and an antialias with 70 KB of IR."""
+    """Ask several verbs about one small node, and one about an antialias with 70 KB of IR."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=10)
     pairs = parser.parse_args().pairs
     torch = Command("import torch", [sys.executable, "-c", "import torch"], Path.cwd(), {})
-    for run in RUNS:
-        probe = [sys.executable, "-m", "inductor_probe", "layouts", str(DUMPS / run)]
-        compare(Command(f"probe layouts {run}", probe, Path.cwd(), {}), torch, pairs)
+    for question, run in QUESTIONS:
+        probe = [sys.executable, "-m", "inductor_probe", *question.split(), str(DUMPS / run)]
+        compare(Command(f"probe {question} {run}", probe, Path.cwd(), {}), torch, pairs, cpu_seconds)
+    print(f"load {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -41,10 +42,20 @@ def seconds(command: Command) -> float:
     return taken
 
 
-def compare(candidate: Command, baseline: Command, pairs: int) -> list[float]:
+def cpu_seconds(command: Command) -> float:
+    """Run a command once; return the processor time that it and those that it started took, in seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def compare(
+    candidate: Command, baseline: Command, pairs: int, clock: Callable[[Command], float] = seconds
+) -> list[float]:
     """Run both in turn, after one uncounted pair; print medians and ratios, and return the ratios."""
-    seconds(candidate), seconds(baseline)
-    timed = [(seconds(candidate), seconds(baseline)) for _ in range(pairs)]
+    clock(candidate), clock(baseline)
+    timed = [(clock(candidate), clock(baseline)) for _ in range(pairs)]
     ratios = [one / other for one, other in timed]
     for name, times in zip((candidate.name, baseline.name), zip(*timed, strict=True), strict=True):
         spread = f"min {min(times):.3f}, max {max(times):.3f}"
