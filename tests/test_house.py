@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -44,6 +46,21 @@ def test_what_is_not_changed_is_a_struct_where_msgspec_is_there() -> None:
                 r"from dataclasses import .*\b(?:replace|asdict)\b|dataclasses\.replace", text
             )
     assert (frozen, copied) == ([], [])
+
+
+def test_every_benchmark_says_what_it_measures_and_its_figures_are_found() -> None:
+    listed = subprocess.run(
+        [sys.executable, "-m", "benchmarks"],
+        cwd=REPOSITORY,
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    rows = {line.split()[0]: line for line in listed.splitlines() if re.match(r"\w+\.py ", line)}
+    assert "budget.md (20" in rows["budget.py"]
+    assert len(rows) > 30
+    assert all(re.match(r"\S+ +[A-Z]", line) for line in rows.values())
 
 
 def test_every_dependency_is_used_and_says_why() -> None:
