@@ -65,12 +65,14 @@ class GraphOnDisk:
     @cached_property
     def kernel_seconds(self) -> dict[str, float]:
         """Seconds of each kernel in a call, as the report of `probe bench-kernel` has them; empty without."""
+        path = self.path / SAMPLES_NAME
+        if not path.exists():
+            return {}  # without numpy, which is a third of what such a question takes to start
         from inductor_probe.bench.overheads import overheads_of
         from inductor_probe.store.samples import read_samples
 
-        path = self.path / SAMPLES_NAME
         try:
-            processes = read_samples(path).processes if path.exists() else ()
+            processes = read_samples(path).processes
         except ProbeError:
             return {}  # `probe verdict` says what is wrong with it
         timed = [process.overheads for process in processes if process.overheads]
