@@ -51,8 +51,10 @@ _SHORTEST_ROOFLINE_S = 0.1
 """Of copies in three places: fewer may all be slower than what is compared with them."""
 _KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
 _REST: tuple[Literal["allocation", "check", "free", "other"], ...] = ("allocation", "check", "free", "other")
-_OF_DEVICE: Mapping[str, PartKind] = {"gap": "gap", "call": "call"}
-_DEVICE_PARTS: Mapping[str, PartKind] = {"kernel": "kernel", "library": "library", "call": "call"}
+_DEVICE_PARTS: Mapping[str, PartKind] = {
+    "kernel": "kernel", "library": "library", "rest": "gap", "gap": "gap", "call": "call",
+}  # fmt: skip
+"""By the kind of what was timed one by one, or of what the driver recorded of a whole call."""
 
 
 class ClockedFile(Struct, frozen=True):
@@ -142,7 +144,8 @@ def profile_bench_file(
             conclusions = [_Conclusion(file, settings.threads, result) for result in results]
             conclusion = min(conclusions, key=lambda one: one.call)
             profile, flops = conclusion.profile(), conclusion.samples.flops
-            remarks, spent = (*profile.remarks, *new_pages(results)), sum(one["seconds"] for one in results)
+            spent = sum(one["seconds"] for one in results)
+            remarks = (*profile.remarks, *new_pages(results), *over_budget(spent, measuring))
             profile = replace(profile, remarks=remarks, measured=spent)
             progress("measuring what this machine can copy and multiply")
             try:
@@ -152,10 +155,7 @@ def profile_bench_file(
                 numbers = {"error": error.message}
                 remark = measured("roofline-not-measured", "analysis", Subject("machine", ""), numbers)
                 return replace(profile, remarks=(*profile.remarks, remark)), flops
-    remarks = (*profile.remarks, *over_budget(spent, measuring))
-    return replace(
-        profile, roofline=roofline, measured=spent + perf_counter() - begin, remarks=remarks
-    ), flops
+    return replace(profile, roofline=roofline, measured=spent + perf_counter() - begin), flops
 
 
 def another_fits(results: Sequence[Event], budget: float) -> bool:
@@ -275,8 +275,8 @@ class _Conclusion:
         yield from self._recorded(intervals)
         for row in self.overheads.rows if cuda and not intervals else ():
             if row.side == "device":
-                kind: PartKind = "gap" if row.kind == "rest" else _DEVICE_PARTS[row.kind]
-                name = "gap" if row.kind == "rest" else row.name
+                kind = _DEVICE_PARTS[row.kind]
+                name = "gap" if kind == "gap" else row.name
                 times = row.seconds, row.uncertainty, row.share
                 yield ProfilePart(kind, name, "device", *times, row.launches)
         host = [*self._launched(cuda), *self._rest_of_wrapper()]
@@ -291,8 +291,8 @@ class _Conclusion:
         kernels = {line["target"] for line in self.lines if line["kind"] == "launch"}
         parts = list(on_device([intervals]))
         for part in parts:
-            own: PartKind = "kernel" if part.name in kernels else "library"
-            kind = _OF_DEVICE.get(part.kind, own)
+            foreign = part.kind == "copy" or (part.kind == "kernel" and part.name not in kernels)
+            kind = "library" if foreign else _DEVICE_PARTS[part.kind]
             name, share = CALL if kind == "call" else part.name, part.seconds / parts[-1].seconds
             yield ProfilePart(kind, name, "device", part.seconds, part.uncertainty, share, part.launches)
 

@@ -17,8 +17,8 @@ and the first part among processes: a quarter for each of the first three, less 
 them since those differ (`share_of`). Where calls are so long that a share is not enough for one of each
 side, there are fewer processes (`processes_within`), fewer comparisons (`Budget.left` against what one takes
 at least), and no overheads, whose part the comparisons have then. One thing is always measured: one call of
-each side of the first comparison; of a profile three rounds of a call as it is and one with clocks. What is
-above its part of the budget for that is said.
+each side of the first comparison; of a profile three rounds of a call as it is and one with clocks. Where
+that takes longer than its part of the budget, a remark says so.
 """
 
 from __future__ import annotations
@@ -54,6 +54,14 @@ class Budget:
     def left(self) -> float:
         """Return the seconds that are left; negative where more was used than there was."""
         return self.seconds - self.spent
+
+    def rounds(self, fewest: int) -> Iterator[int]:
+        """Yield 0, 1, ...: `fewest` rounds, and more while at least half of one like the last is left."""
+        number, last = 0, 0.0
+        while number < fewest or self.left > last / 2:
+            left = self.left
+            yield number
+            number, last = number + 1, left - self.left
 
     @contextmanager
     def paused(self) -> Iterator[None]:

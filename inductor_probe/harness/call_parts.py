@@ -196,14 +196,11 @@ class _Measurement:
 
         sides: list[Call] = [plain, *(partial(marked, each) for each in levels)]
         sides += [*([empty] if empties else []), *self._guards()]
-        rounds, round_s = 0, 0.0
-        while rounds < FEWEST_ROUNDS or budget.left > round_s / 2:
-            left = budget.left
+        for _ in budget.rounds(FEWEST_ROUNDS):
             for side in rng.sample(sides, len(sides)):
                 side()
-            rounds, round_s = rounds + 1, left - budget.left
         device = self._on_device(clock) if clock is not None else []
-        return self._plain("cpu" if clock is None else "cuda", rounds, device)
+        return self._plain("cpu" if clock is None else "cuda", device)
 
     def _note(self, kind: str, name: str, seconds: float) -> None:
         self.times.setdefault((kind, name), []).append(max(seconds, 1e-12))
@@ -439,12 +436,12 @@ class _Measurement:
         wall = {"kind": "gpu-wall", "name": "gpu-wall", "seconds": walls, "host": [], "launches": 1}
         return [wall, *device_intervals(clock.stream, self._run)]
 
-    def _plain(self, device: str, rounds: int, on_device: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def _plain(self, device: str, on_device: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Return all for JSON."""
         guarded = self.times.pop(("guards", "with"), [])
         unguarded = self.times.pop(("guards", "without"), [])
         launches = {name: self.times.pop(("launch", name), []) for name in self.seen.launches}
-        parts = []
+        parts, rounds = [], len(self.times["compiled", ""])
         if guarded:
             parts.append(("guards", "guards", guarded, unguarded))
         for (kind, name), seconds in self.times.items():

@@ -40,7 +40,7 @@ MOST_LAUNCHES = 48
 MOST_BYTES = 2 << 30  # of all that launches are passed; a ring holds a few times that
 MOST_SIGNATURES = 4  # each takes seconds to compile once
 FEWEST_ROUNDS = 3
-DEVICE_CALLS, FEW_CALLS = 16, 2  # of a block on a GPU; where each takes long
+DEVICE_CALLS, LONG_DEVICE_CALLS = 16, 2  # of a block on a GPU; where each takes long
 NOT_WORK = ("empty", "new_empty", "_reinterpret_tensor", "_alloc_from_pool")  # operators of the wrapper
 
 
@@ -99,7 +99,7 @@ class Part:
         """Time it on the device, on the host, and where it is a whole graph, both together."""
         slot = number % len(self.side.runs)
         run = self.side.runs[slot]
-        calls = FEW_CALLS if self.side.long else DEVICE_CALLS
+        calls = LONG_DEVICE_CALLS if self.side.long else DEVICE_CALLS
         self.seconds.append(clock(run, calls))
         self.host.append(host_seconds(run, clock.stream.wait, min(calls, 5)))
         if self.kind == "call":
@@ -190,16 +190,13 @@ def measure_overheads(
             call = Subject("call", lambda values: lambda: entry(list(values)), inputs)
             parts.append(Part("call", "call", make_side(call, ring)))
         # All of them once a round, in random order, so that differences are taken within a round.
-        number, round_s = 0, 0.0
-        while number < FEWEST_ROUNDS or budget.left > round_s / 2:
-            left = budget.left
+        for number in budget.rounds(FEWEST_ROUNDS):
             for part in rng.sample(turns := [*parts, *further], len(turns)):
                 part.tries = TRIES if budget.left > 0 else 1
                 if clock:
                     part.on_cuda(number, clock)
                 else:
                     part.on_cpu(number)
-            number, round_s = number + 1, left - budget.left
         allocated: list[Any] = []
         with budget.paused():
             with watched_allocators(bench.namespace, allocated.append):

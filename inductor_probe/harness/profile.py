@@ -355,7 +355,10 @@ def measure(  # noqa: PLR0917 - what one call of it takes
         events.use(clock)
     as_it_is = Subject("call", lambda values: lambda: bench.namespace["call"](list(values)), inputs)
     ring = two_slots(inputs, rng)
+    before = budget.spent
     pristine = make_side(as_it_is, ring)
+    # Of a long call that made one; three rounds of both are twelve.
+    few = pristine.long and 12 * (budget.spent - before) > budget.left
     traced: list[TracedCall] = []
     for name, kernels in (("lines", {}), ("nests", copies)):
         namespace, lines, marks = with_marks(bench.namespace, text, wrapper, bench.kernels, clock)
@@ -367,8 +370,6 @@ def measure(  # noqa: PLR0917 - what one call of it takes
         side = make_side(Subject(name, bind, inputs), ring, like=pristine)
         traced.append(TracedCall(side, pristine, marks, events if name == "nests" else None, clock))
     plain, clocked = traced
-    # So far there were two long calls; three rounds of both are twelve.
-    few = pristine.long and 6 * budget.spent > budget.left
     overheads = measure_overheads(
         bench, inputs, budget, rng, further=[clocked] if few else traced, kernels=on_cuda
     )

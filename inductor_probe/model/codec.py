@@ -20,9 +20,9 @@ For example, with `class Loop: variable: str; size: int | str` and `class Nest: 
 `to_json(Nest((Loop("x0", 8),)))` is `{"loops": [{"variable": "x0", "size": 8}]}`, and `from_json(Nest, ...)`
 makes an equal record of that. `json_schema(Nest)` describes it as a JSON Schema (draft 2020-12).
 
-Two things can be said of a record besides. A property below `@written` is computed, and written like a field;
-it is not read. A field that is `Annotated[X, UNWRITTEN]` has no key and is not read, so it has a default; one
-that is `Annotated[X, AS_TEXT]` is written as its `str`, and a record with one is not read.
+A record can say two more things about its JSON. A property below `@written` is computed, and written like a
+field; it is not read. A field that is `Annotated[X, UNWRITTEN]` has no key and is not read, so it has a
+default; one that is `Annotated[X, AS_TEXT]` is written as its `str`, and a record with one is not read.
 
 Reading is strict about what is there and lenient about what is not known: a value of another type is a
 `ShapeError` that names its key, a key that no field has is ignored (a later version wrote it), and a key

@@ -13,6 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from inductor_probe import model
+from inductor_probe.model.record import defaults
 from inductor_probe.model.span import Problem
 
 
@@ -73,15 +74,9 @@ class FailureOutput(Struct, frozen=True):
     version: Literal[2] = 2
 
 
-def _verb(kind: type[Output]) -> str:
-    """Return the name of the verb that prints a record: the default of its field."""
-    defaults = dict(zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False))
-    return str(defaults["verb"])
-
-
 def outputs() -> dict[str, type[Output]]:
     """Return the record of each verb that has one; all of `model` is imported for that."""
     for module in pkgutil.iter_modules(model.__path__):
         import_module(f"{model.__name__}.{module.name}")
-    verbs = {_verb(kind): kind for kind in Output.__subclasses__()}
+    verbs = {str(defaults(kind)["verb"]): kind for kind in Output.__subclasses__()}
     return dict(sorted(verbs.items()))

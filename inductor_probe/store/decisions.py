@@ -40,6 +40,7 @@ from inductor_probe.model.decision import (
     SubjectType,
     TorchFrame,
 )
+from inductor_probe.model.record import defaults
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span, too_many_problems
 
 FORMAT = 3
@@ -97,7 +98,7 @@ class _Value(Struct, frozen=True):
 _ROWS = ([int, int, list, list], [int, int, list, list, int])
 """The types of what is in a line of a decision."""
 _LIMIT = 1 << 63
-_OPTIONAL = dict(zip(reversed(_Form.__struct_fields__), reversed(_Form.__struct_defaults__), strict=False))
+_OPTIONAL = defaults(_Form)
 
 
 def write_decisions(path: Path, decisions: Decisions) -> None:

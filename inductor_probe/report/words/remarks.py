@@ -289,7 +289,7 @@ _BENCH_WORDS: Mapping[str, _Words] = {
         "[: differences below {half:.1%} are not found][: differences below {factor:.0f}x are not found]"
     ),
     "one-process": "only one process was run: at least {fewest} are needed[, about {seconds} s]",
-    "budget-exceeded": "measured for {measured}, its part of the budget being {budget}: calls are too long",
+    "budget-exceeded": "measuring took {measured}, longer than its part of the budget, {budget}",
     "guard-outside-margin": "compared with itself, {baseline} takes {low:.3f} to {high:.3f}x its own time",
     "disturbed-quads": "the machine is busy: other programs ran during {disturbed} of {quads} measurements",
     "processes-disagree": "processes disagree on which is faster",

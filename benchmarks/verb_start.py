@@ -1,6 +1,6 @@
 """The processor time that a reading verb takes to its answer, next to that of `python -c "import torch"`.
 
-    python benchmarks/layouts_start.py [--pairs N]
+    python benchmarks/verb_start.py [--pairs N]
 
 Target: a tenth of importing torch on a small graph.
 """
