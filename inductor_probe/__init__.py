@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.kernel_check import CheckedKernels
     from inductor_probe.api.notebook import recording
     from inductor_probe.api.op_check import OpCheck, check_op
+    from inductor_probe.api.overview import Overview, overview
     from inductor_probe.api.perf import (
         Compare,
         NotSavedError,
@@ -83,12 +84,12 @@ __version__ = "0.1.0"
 __all__ = [
     "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "CheckedKernels", "Compare",
     "ConfigSweeps", "CppProgram", "Diff", "Expectations", "FusionRows", "Graph", "Health", "KernelRows",
-    "LayoutRows", "NodeRows", "NotFoundError", "NotSavedError", "OpCheck", "OpRecorder", "Page", "Pages",
-    "PerfTable", "ProbeError", "Profiles", "ResultRows", "RewriteRows", "Run", "RunList", "Trials",
+    "LayoutRows", "NodeRows", "NotFoundError", "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page",
+    "Pages", "PerfTable", "ProbeError", "Profiles", "ResultRows", "RewriteRows", "Run", "RunList", "Trials",
     "Tunings", "WhatIf", "WrittenBenchFile", "ask_compiler", "asm", "bench_kernel", "candidates_of",
     "check", "check_kernel", "check_op", "compare", "compile_graph", "debug", "diff", "doctor", "dump",
     "expect", "export_cpp", "find_kernel", "find_kernels", "fusion", "kernels", "layouts", "nodes",
-    "open_graph", "open_kernel", "open_results", "open_run", "perf", "plan_removal", "profile",
+    "open_graph", "open_kernel", "open_results", "open_run", "overview", "perf", "plan_removal", "profile",
     "recording", "remove_run", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs",
     "trace_op", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
@@ -103,6 +104,7 @@ _MODULES = {
     "api.kernel_check": "CheckedKernels",
     "api.notebook": "recording",
     "api.op_check": "OpCheck check_op",
+    "api.overview": "Overview overview",
     "api.perf": "Compare NotSavedError PerfTable ResultRows compare open_results perf results",
     "api.profile": "Profiles",
     "api.rows": "Causes ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",

@@ -270,10 +270,12 @@ def shared_bytes(graph: CompiledGraph, first: Sequence[str], second: Sequence[st
 
 
 def buffer_traffic(graph: CompiledGraph, buffer: str) -> int | None:
-    """Return the bytes of a buffer that its writer and each of its readers reach."""
+    """Return the bytes of a buffer that its writer and each of its readers reach: none in registers."""
     index, whole = index_of(graph), _buffer_bytes(graph, buffer)
     if whole is None:
         return None
+    if not is_stored(graph, buffer):
+        return 0
     writer = index.nodes.producer.get(buffer)
     uses: list[tuple[str, Literal["reads", "writes"]]] = [(writer, "writes")] if writer else []
     uses += [(reader, "reads") for reader in index.nodes.readers.get(buffer, ())]
@@ -288,6 +290,24 @@ def buffer_traffic(graph: CompiledGraph, buffer: str) -> int | None:
             reached = _reached_of(graph, [index.nodes.leaf[node]], side).get(buffer)
             total += whole if reached is None else reached
     return total
+
+
+def is_stored(graph: CompiledGraph, buffer: str) -> bool:
+    """Whether a buffer has memory: one that a kernel writes and is passed to none is in its registers.
+
+    `Scheduler.remove_kernel_local_buffers` of torch drops what all readers were fused with.
+    """
+    index = index_of(graph)
+    link = links(graph).nodes.get(index.nodes.producer.get(buffer, ""))
+    if link is None or link.kernel not in index.kernels or _mutated(index, buffer) != buffer:
+        return True
+    return buffer in _passed_buffers(graph)
+
+
+@once_per_graph
+def _passed_buffers(graph: CompiledGraph) -> frozenset[str]:
+    calls = (call for made in launches(graph).values() for call in made)
+    return frozenset(passed.buffer for call in calls for passed in call.passed if passed.buffer is not None)
 
 
 def _mutated(index: GraphIndex, name: str) -> str:

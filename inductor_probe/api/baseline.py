@@ -30,7 +30,9 @@ _FACTS = ("cpu", "vector_bits", "host")
 class Recipe(Struct, frozen=True, kw_only=True):
     """What `probe dump` is asked for. `knobs` are those of a scenario and settings of torch.
 
-    `save_inputs` holds for the baseline alone; `baseline` is its folder's name, once it is there.
+    `save_inputs` holds for the baseline alone; `baseline` is its folder's name, once it is there. `caches` is
+    a folder for compiled kernels, so that one whose text was compiled before is not compiled again; None for
+    empty ones each time.
     """
 
     script: Path
@@ -43,6 +45,7 @@ class Recipe(Struct, frozen=True, kw_only=True):
     save_inputs: bool = False
     out: Path | None = None
     baseline: str | None = None
+    caches: Path | None = None
 
     def check(self, candidates: Sequence[Candidate]) -> None:
         """Refuse settings and knobs of candidates that none of the dumps could be made with.
@@ -78,7 +81,9 @@ class Recipe(Struct, frozen=True, kw_only=True):
         from inductor_probe.reader.debug_dir import read_run
 
         other = candidate or Candidate()
-        threads = {} if not beside_others or _THREADS in os.environ else {_THREADS: "1"}
+        settings = {} if not beside_others or _THREADS in os.environ else {_THREADS: "1"}
+        if self.caches is not None:  # of graphs they hold none: each is lowered anew
+            settings |= capture.kernel_caches(self.caches)
         result = capture.dump(
             self.script,
             args=self.args,
@@ -90,7 +95,7 @@ class Recipe(Struct, frozen=True, kw_only=True):
             save_inputs=self.save_inputs and not other.words,  # both are timed on inputs of A
             out=self.out,
             stdout_to_stderr=True,
-            program=capture.Program(settings={**threads, **dict(other.variables)}),
+            program=capture.Program(settings={**settings, **dict(other.variables)}),
             output=output,
             baseline=self.baseline,
         )

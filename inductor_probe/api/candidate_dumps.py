@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.candidates import times_code
 from inductor_probe.api.baseline import DumpFailedError, Recipe, dumped_to_the_end
@@ -56,6 +57,8 @@ def dump_candidate(
     Raises:
         KeyboardInterrupt: Ctrl-C ended the script.
     """
+    if times_code(candidate):
+        recipe = replace(recipe, caches=None)  # what it times is to be timed
     try:
         run = dumped_to_the_end(recipe, kind, candidate, output=output, beside_others=beside_others)
     except DumpFailedError as error:
@@ -98,15 +101,16 @@ def dump_at_once(
     return [dump.result() for dump in dumps if dump not in interrupted], bool(interrupted)
 
 
-def batches(candidates: Sequence[Candidate], most: int) -> Iterator[list[Candidate]]:
-    """Yield candidates in their order, so many at once; with which torch times code, each alone."""
-    batch: list[Candidate] = []
-    for candidate in candidates:
-        if batch and (len(batch) == most or times_code(candidate)):
+def batches(entries: Sequence[tuple[Candidate, ...]], most: int) -> Iterator[list[tuple[Candidate, ...]]]:
+    """Yield entries, each of what is turned at once, in their order; with which torch times code, alone."""
+    batch: list[tuple[Candidate, ...]] = []
+    for entry in entries:
+        alone = any(map(times_code, entry))
+        if batch and (len(batch) == most or alone):
             yield batch
             batch = []
-        batch.append(candidate)
-        if times_code(candidate):
+        batch.append(entry)
+        if alone:
             yield batch
             batch = []
     if batch:

@@ -8,15 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import re
+import tempfile
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from inductor_probe.analysis.causes.candidates import Offer
 from inductor_probe.api.baseline import AnyRun, Recipe, check_same_program, dumped_to_the_end
 from inductor_probe.api.candidate_dumps import Dumped, batches, dump_at_once, most_at_once
+from inductor_probe.api.candidate_groups import (
+    Member,
+    Plan,
+    at_once,
+    members_of,
+    plan_text,
+    planned,
+    time_nests,
+)
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.trials import Trials
@@ -24,6 +36,7 @@ from inductor_probe.api.whatif import WhatIf, timed_graph, why_not_timed
 from inductor_probe.bench.client import Server
 from inductor_probe.bench.looks import FIRST_LOOK_S, Standing, judge, seconds_of, series_of
 from inductor_probe.bench.session import server_of
+from inductor_probe.capture import kernel_caches
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import read_text
 from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings
@@ -61,6 +74,7 @@ def try_candidates(
     same_code_only: bool = False,
     trust: bool = False,
     progress: Callable[[str], None] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Trials:
     """Try candidates against a run; with a budget also the gains together, and each for as long as it takes.
 
@@ -80,32 +94,46 @@ def try_candidates(
         same_code_only: for a proof that no gain is invented: time those alone that lead to the code of A,
             each as code of its own, and no others.
         progress: called with what is done next, and how much is left.
+        tell: called with how many candidates can gain anything, and how long they take, before the first.
 
     Raises:
         UnreadableError: what an earlier call wrote is cut, or of another form.
         ProbeError: the script compiles another program each time; what is known by then is on disk.
     """
     deadline = float("inf") if budget is None else time.monotonic() + budget
-    tries = _Tries(
-        a=a,
-        recipe=replace(recipe, baseline=a.path.name),
-        kind=kind,
-        settings=settings,
-        planned=len(candidates) + (budget is not None),  # with the gains at once
-        trust=trust,
-        progress=progress or (lambda text: None),
-        fixed=settings.budget if budget is None else None,
-        clock=_Clock(deadline, a.manifest.duration_s if a.manifest else 0.0, first_look),
-        results=_Results(a, settings),
-        only=only,
-        same_code_only=same_code_only,
-    )
-    interrupted = False
-    with server_of(a.path, settings) as tries.server:
+    folder = tempfile.TemporaryDirectory(prefix="whatif-caches-", ignore_cleanup_errors=True)
+    caches = Path(folder.name)
+    with folder, server_of(a.path, settings, kernel_caches(caches)) as server:
+        plan = Plan(tuple((candidate,) for candidate in candidates))
+        if budget is not None and timed and not same_code_only:
+            plan = planned(a, candidates, settings, server, again=again, trust=trust, progress=progress)
+            if tell is not None:
+                tell(plan_text(plan, a, budget, settings.margin))
+        tries = _Tries(
+            a=a,
+            recipe=replace(recipe, baseline=a.path.name, caches=caches),
+            kind=kind,
+            settings=settings,
+            plan=plan,
+            planned=sum(map(len, plan.entries)) + (budget is not None),  # with the gains at once
+            trust=trust,
+            progress=progress or (lambda text: None),
+            fixed=settings.budget if budget is None else None,
+            clock=_Clock(deadline, a.manifest.duration_s if a.manifest else 0.0, first_look),
+            results=_Results(a, settings, plan.offers),
+            only=only,
+            same_code_only=same_code_only,
+            server=server,
+        )
+        interrupted = False
+        most = 1 if budget is None else most_at_once(a)
         try:
             new = tries.go_on(candidates, anew=again or budget is None)
-            for batch in batches(new, 1 if budget is None else most_at_once(a)):
+            entries = [tuple(one for one in entry if one in new) for entry in plan.entries]
+            for batch in batches([entry for entry in entries if entry], most):
                 tries.compile(batch, timed=timed, certain=tries.number == 0)
+            for batch in batches([(one,) for one in tries.alone], most):
+                tries.compile(batch, timed=timed, certain=False)
             if budget is not None and timed:
                 tries.grow()
                 tries.together()
@@ -166,8 +194,8 @@ class _Results:
     Code is timed once: what is found of the first candidate that leads to it holds for all others that do.
     """
 
-    def __init__(self, a: RunOnDisk, settings: BenchSettings) -> None:
-        self._a, self._settings = a, settings
+    def __init__(self, a: RunOnDisk, settings: BenchSettings, offers: Mapping[Candidate, Offer]) -> None:
+        self._a, self._settings, self._offers = a, settings, offers
         self._trials: dict[_Key, Trial] = {}
         self._first_of: dict[tuple[str, str], _Key] = {}  # by graph of A and digest of the code
         self._others: dict[_Key, tuple[_Key, Trial]] = {}  # key of the first, and the other
@@ -193,6 +221,8 @@ class _Results:
 
     def keep(self, trial: Trial) -> None:
         """Keep what came of a candidate, and with it of others with its code; write it down."""
+        if (offer := self._offers.get(trial.candidate)) is not None:
+            trial = replace(trial, at_most=offer.at_most)
         key = trial.candidate, trial.graph
         others = [
             replace(
@@ -259,12 +289,14 @@ class _Tries:
 
     Attributes:
         a: the run as it is. recipe: how it was made. kind: `Run`.
+        plan: which are tried at once, and what each is about.
         planned: how many candidates there are to be: a gain has to hold for all of them. number: how many of
             them were begun with.
         fixed: seconds that each is timed, once; None where looks grow.
         only: the only graph of A to be timed. same_code_only: as `try_candidates` has it.
         open: what is not decided yet, that which was looked at last behind the others.
         answers: the whole comparison of each candidate, where each is timed once.
+        alone: candidates of groups that may be gains, or could not be judged there.
         again: A, made once more, where that was asked for.
         server: imports torch once, for all looks.
     """
@@ -273,6 +305,7 @@ class _Tries:
     recipe: Recipe
     kind: Callable[[DebugDir, str | None], RunOnDisk]
     settings: BenchSettings
+    plan: Plan
     planned: int
     trust: bool
     progress: Callable[[str], None]
@@ -284,6 +317,7 @@ class _Tries:
     number: int = 0
     open: dict[_Key, _Pair] = field(default_factory=dict)
     answers: list[WhatIf] = field(default_factory=list)
+    alone: list[Candidate] = field(default_factory=list)
     again: RunOnDisk | None = None
     server: Server | None = None
 
@@ -304,25 +338,35 @@ class _Tries:
                 self.examine(Dumped(candidate, self.kind(read_run(run), None)), timed=False)
             elif is_open or not trials:
                 new.append(candidate)
-        self.number = len(candidates) - len(new)
+        dropped = {offer.candidate: offer for offer in self.plan.dropped}
+        for candidate in [one for one in new if one in dropped]:
+            self.results.keep(Trial(candidate, "dropped", at_most=dropped[candidate].at_most))
+        new = [one for one in new if one not in dropped]
+        self.number = len(candidates) - len(dropped) - len(new)
         return new
 
-    def compile(self, batch: Sequence[Candidate], *, timed: bool, certain: bool) -> None:
-        """Compile some candidates at once, look at each alone; with `certain` at the first in any case.
+    def compile(self, batch: Sequence[tuple[Candidate, ...]], *, timed: bool, certain: bool) -> None:
+        """Compile some entries at once, look at each alone; with `certain` at the first in any case.
 
         Raises:
             KeyboardInterrupt: Ctrl-C ended a dump; those that were done are looked at as code.
         """
         if not certain and not self.clock.fits(dump=True):
-            for candidate in batch:
+            for candidate in (one for entry in batch for one in entry):
                 self.results.keep(Trial(candidate, "not-tried"))
             return
-        names = str(batch[0]) if len(batch) == 1 else f"{len(batch)} candidates"
-        done, interrupted = self._dump(batch, names)
+        entries = {at_once(entry): entry for entry in batch}
+        count = sum(map(len, batch))
+        names = str(batch[0][0]) if count == 1 else f"{count} candidates"
+        done, interrupted = self._dump([*entries], names)
         for dumped in done:
-            self.number += 1
-            in_time = certain or self.clock.fits()
-            self.examine(dumped, timed=timed and in_time and not interrupted)
+            group = entries[dumped.candidate]
+            in_time = timed and not interrupted and (certain or self.clock.fits())
+            if len(group) == 1:
+                self.number += 1
+                self.examine(dumped, timed=in_time)
+            else:
+                self.examine_group(dumped, group, timed=in_time)
             certain = False
         if interrupted:
             raise KeyboardInterrupt
@@ -365,6 +409,43 @@ class _Tries:
         answers = tuple(graph for graph in graphs if graph is not None)
         if self.fixed is not None:
             self.answers.append(WhatIf((self.a, run), diffs, answers, candidate))
+
+    def examine_group(self, dumped: Dumped, group: Sequence[Candidate], *, timed: bool) -> None:
+        """Keep what is known of candidates that were turned at once; what may be a gain is tried alone.
+
+        Raises:
+            ProbeError: the script compiles another program each time.
+        """
+        members = self._members(dumped, group) if timed else None
+        if members is None:
+            self.alone += group
+            return
+        for member in members:
+            assert dumped.run is not None  # noqa: S101 - it was timed
+            trial = Trial(member.candidate, "no-change", run=dumped.run.path)
+            if (not_turned := _not_turned(member.candidate, dumped.run)) is not None:
+                self.results.keep(replace(trial, rank="impossible", reason=not_turned))
+            elif member.promising:
+                self.alone.append(member.candidate)
+                continue
+            else:
+                reason = TrialReason("among-others", ratio=member.ratio, others=len(group) - 1)
+                rank: Rank = "loss" if member.gained < -self.settings.margin else "no-change"
+                self.results.keep(replace(trial, rank=rank, reason=reason, run=None))
+            self.number += 1
+
+    def _members(self, dumped: Dumped, group: Sequence[Candidate]) -> tuple[Member, ...] | None:
+        run = dumped.run
+        if run is None or dumped.failure:
+            return None
+        check_same_program(self.a, run, dumped.candidate, self._made_again)
+        pairs = [(a, b) for a, b in Diff(self.a, run).pairs if self.only is None or a.path == self.only.path]
+        self.progress(self.status(f"{len(group)} candidates", "timing loop nests"))
+        if not pairs or not time_nests(
+            [b for _, b in pairs], self.settings, self.server, trust=self.trust, progress=None
+        ):
+            return None
+        return members_of(group, self.plan, pairs, self.settings.margin)
 
     def _made_again(self) -> RunOnDisk:
         """Return a second run of A, dumped when it is first asked for."""

@@ -121,5 +121,4 @@ def _why(graph: GraphOnDisk, names: Sequence[str], kind: DecisionKind) -> tuple[
     """Return the decisions of a kind about names of a graph, about all of it without a name."""
     from inductor_probe.analysis.causes.causes import graph_causes
 
-    seconds, logged = graph.kernel_seconds, logged_pairs(graph)
-    return graph_causes(graph.compiled, names, (kind,), seconds, logged).causes
+    return graph_causes(graph.compiled, names, (kind,), graph.times, logged_pairs(graph)).causes

@@ -21,6 +21,7 @@ SAMPLES_NAME = "output_code_bench.json"
 """What `probe bench-kernel` measured with its own inputs and sizes, beside the bench file."""
 
 if TYPE_CHECKING:
+    from inductor_probe.analysis.causes.times import Times
     from inductor_probe.analysis.fusion.log import Matched
     from inductor_probe.model.cause import GraphCauses
     from inductor_probe.model.logs import CompilerLogs
@@ -63,8 +64,19 @@ class GraphOnDisk:
         return name_of(self.run.debug_dir, self.folder, Path.cwd())
 
     @cached_property
-    def kernel_seconds(self) -> dict[str, float]:
-        """Seconds of each kernel in a call, as the report of `probe bench-kernel` has them; empty without."""
+    def times(self) -> Times:
+        """How long its loop nests and kernels take: as `probe profile` timed them, else `bench-kernel`."""
+        from inductor_probe.analysis.causes.times import Times, times_of
+        from inductor_probe.store.profiles import profile_of_graph
+
+        profile = profile_of_graph(self.run.path, self.path, self.folder.name)
+        return times_of(profile) if profile is not None else Times(self._kernel_seconds())
+
+    def forget_times(self) -> None:
+        """Have `times` read anew: something was measured since."""
+        self.__dict__.pop("times", None)
+
+    def _kernel_seconds(self) -> dict[str, float]:
         path = self.path / SAMPLES_NAME
         if not path.exists():
             return {}  # without numpy, which is a third of what such a question takes to start

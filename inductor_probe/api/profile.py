@@ -29,6 +29,7 @@ from inductor_probe.report.shown import Shown
 if TYPE_CHECKING:
     from inductor_probe.analysis.annotation.annotate import NestOrigin
     from inductor_probe.api.on_disk import GraphOnDisk
+    from inductor_probe.bench.client import Server
     from inductor_probe.model.bench import BenchFile, BenchSettings
     from inductor_probe.model.debug_dir import CompiledGraph
     from inductor_probe.model.remark import Remark
@@ -161,7 +162,9 @@ def profile_graphs(
     settings: BenchSettings | None = None,
     *,
     trust: bool = False,
+    as_called: bool = False,
     progress: Callable[[str], None] | None = None,
+    shared: Server | None = None,
 ) -> Profiles:
     """Profile graphs one after the other: this executes their code, in child processes.
 
@@ -169,18 +172,28 @@ def profile_graphs(
         graphs: each with what writes its bench file.
         settings: `budget` (for each graph), `threads`, `inputs`, `sizes`, `cxxflags` and `imports` count.
         trust: run code that is not known to be made here.
+        as_called: with as many threads as the script's own call has, where that could be timed.
         progress: called with what is done next.
+        shared: a process that has imported torch, with the imports and flags of `settings`.
 
     Raises:
         ProbeError: a graph's code may not run, or does not.
     """
     from inductor_probe.api.own_call import own_calls, without_own_share
     from inductor_probe.model.bench import BenchSettings
+    from inductor_probe.store.profiles import add_to_run
 
     pairs, settings = list(graphs), settings or BenchSettings(budget=BUDGET_S)
     on_graph = without_own_share(pairs[0][0], settings)
-    profiles = tuple(_profile(graph, write, on_graph, trust, progress) for graph, write in pairs)
     own, why = own_calls([graph for graph, _ in pairs], settings, progress)
+    if as_called and own:
+        on_graph = replace(on_graph, threads=max(own, key=lambda call: call.compiled).threads)
+    profiles = tuple(
+        _profile(graph, write, on_graph, trust=trust, progress=progress, shared=shared)
+        for graph, write in pairs
+    )
+    if not settings.sizes and not settings.cxxflags:  # as the graphs are compiled, and called
+        add_to_run(pairs[0][0].run.path, profiles, own, why)
     return Profiles(profiles, graphs=tuple(graph for graph, _ in pairs), own=own, no_own=why)
 
 
@@ -188,8 +201,10 @@ def _profile(
     graph: GraphOnDisk,
     write: Callable[[], BenchFile],
     settings: BenchSettings,
+    *,
     trust: bool,
     progress: Callable[[str], None] | None,
+    shared: Server | None,
 ) -> Profile:
     from inductor_probe.analysis.kernels import kernel_rows
     from inductor_probe.analysis.work import kernel_work
@@ -214,7 +229,7 @@ def _profile(
         works = kernel_work(graph.generated, kernel_rows(graph.generated), flops, sizes)
         return [work.dtype for work in works if work.dtype]
 
-    profile, flops = profile_bench_file(clocked, settings, progress, dtypes)
+    profile, flops = profile_bench_file(clocked, settings, progress, dtypes, shared)
     profile = replace(profile, remarks=(*spoils, *profile.remarks))
     return joined(graph, profile, flops, sizes)
 

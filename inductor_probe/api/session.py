@@ -136,7 +136,7 @@ class Session(Shown):
             raise ProbeError(f"{len(names)} names: a decision is about one subject, or about a pair")
 
         def rows_of(graph: GraphOnDisk) -> Iterable[GraphCauses]:
-            row = graph_causes(graph.compiled, names, kinds, graph.kernel_seconds, logged_pairs(graph))
+            row = graph_causes(graph.compiled, names, kinds, graph.times, logged_pairs(graph))
             yield with_compiler(row, graph) if not kinds or "vectorisation" in kinds else row
 
         rows, problems = self._each(rows_of, earlier=True)

@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
 from typing import Literal, TypeAlias
@@ -83,6 +84,7 @@ def profile_bench_file(
     settings: BenchSettings,
     progress: Progress | None = None,
     dtypes: Callable[[tuple[FlopCount, ...] | None], Sequence[str]] = lambda flops: (),
+    shared: Server | None = None,
 ) -> tuple[Profile, tuple[FlopCount, ...] | None]:
     """Profile a graph by its bench file: this executes the code in it, in child processes.
 
@@ -90,9 +92,10 @@ def profile_bench_file(
     heap of one lies so that it gives memory back at the end of each call, a call takes up to twice as long.
 
     Args:
-        settings: `budget`, `threads`, `inputs`, `sizes`, `cxxflags` and `imports` count.
+        settings: `budget`, `threads`, `processes`, `inputs`, `sizes`, `cxxflags` and `imports` count.
         progress: called with what is done next.
         dtypes: of the products that the graph computes, by the operations it counts.
+        shared: a process that other files were run by; then the roofline is left out.
 
     Returns:
         the profile, and the operations that each operator of the graph counts, None if nothing was counted.
@@ -112,7 +115,8 @@ def profile_bench_file(
             progress(f"compiling {event['name']}")
 
     imports = [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
-    processes, measuring = 1 if names_gpu(file.source) else PROCESSES, settings.budget * (1 - ROOFLINE)
+    measuring = settings.budget * (1 - ROOFLINE)
+    processes = 1 if names_gpu(file.source) else settings.processes or PROCESSES
     options = {
         "budget": measuring / processes,
         "threads": settings.threads,
@@ -129,10 +133,13 @@ def profile_bench_file(
     }
     with tempfile.TemporaryDirectory(prefix="profile-") as folder:
         environment = flags_environment(settings.cxxflags, Path(folder))
-        with Server(file.path, file.source, imports=imports, environment=environment) as server:
+        with ExitStack() as stack:
+            server = shared or stack.enter_context(
+                Server(file.path, file.source, imports=imports, environment=environment)
+            )
             progress("importing torch and inductor")
             try:
-                server.start()
+                server.use(file.path, file.source)
                 if kernels := len(_KERNEL.findall(file.source)):
                     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
                     server.job({"job": "compile", "children": min(kernels, cores)}, hear)
@@ -147,6 +154,8 @@ def profile_bench_file(
             spent = sum(one["seconds"] for one in results)
             remarks = (*profile.remarks, *new_pages(results), *over_budget(spent, measuring))
             profile = replace(profile, remarks=remarks, measured=spent)
+            if shared is not None:
+                return profile, flops
             progress("measuring what this machine can copy and multiply")
             try:
                 seconds, begin = max(settings.budget * ROOFLINE, _SHORTEST_ROOFLINE_S), perf_counter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -130,14 +130,19 @@ def run_bench_file(
 
 
 @contextmanager
-def server_of(path: Path, settings: BenchSettings) -> Iterator[Server]:
+def server_of(
+    path: Path, settings: BenchSettings, variables: Mapping[str, str] | None = None
+) -> Iterator[Server]:
     """Give a process that can run a bench file, and others with the same imports and compiler flags after it.
+
+    Args:
+        variables: of its environment, besides those of this process.
 
     Raises:
         ProbeError: a compiler flag is none.
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        environment = flags_environment(settings.cxxflags, Path(folder))
+        environment = {**flags_environment(settings.cxxflags, Path(folder)), **(variables or {})}
         with Server(path, "", imports=_imports(settings), environment=environment) as server:
             yield server
 

@@ -9,8 +9,8 @@ removes runs.
 """
 
 from inductor_probe.capture.dumping import DumpResult, dump, interrupt_dumps
-from inductor_probe.capture.process import Program
+from inductor_probe.capture.process import Program, kernel_caches
 from inductor_probe.capture.refusals import check_knobs
 from inductor_probe.capture.scripts import find_script
 
-__all__ = ["DumpResult", "Program", "check_knobs", "dump", "find_script", "interrupt_dumps"]
+__all__ = ["DumpResult", "Program", "check_knobs", "dump", "find_script", "interrupt_dumps", "kernel_caches"]

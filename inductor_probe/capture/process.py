@@ -108,12 +108,16 @@ def environment(root: Path, caches: Path) -> dict[str, str]:
     return {**os.environ, **_of_dump(root, caches)}
 
 
+def kernel_caches(folder: Path) -> dict[str, str]:
+    """Return the variables that say where inductor and triton find compiled kernels, and put them."""
+    return {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "TRITON_CACHE_DIR": str(folder / "triton")}
+
+
 def _of_dump(root: Path, caches: Path) -> dict[str, str]:
     return {
         "TORCH_COMPILE_DEBUG": "1",
         "TORCH_COMPILE_DEBUG_DIR": str(root),
-        "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
-        "TRITON_CACHE_DIR": str(caches / "triton"),
+        **kernel_caches(caches),
         "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",
         "TORCHINDUCTOR_AUTOGRAD_CACHE": "0",
         "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE": "0",

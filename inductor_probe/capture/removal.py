@@ -13,6 +13,7 @@ from inductor_probe.discovery.run_facts import maker
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.manifest import MANIFEST_NAME
+from inductor_probe.model.profile import PROFILE_NAME
 from inductor_probe.model.runs import Blocker, BlockerCode, Removal
 from inductor_probe.model.whatif import WHATIF_NAME
 from inductor_probe.reader.logs.trace import trace_log
@@ -24,6 +25,7 @@ _AFTER_OTHERS_S = 600
 _MOST_BLOCKERS = 3
 _RESULTS = b'{"schema": '
 """How a results file begins that `probe bench-kernel` has written."""
+_WRITTEN_WHENEVER = (WHATIF_NAME, PROFILE_NAME)
 _IN_GRAPH = 2  # slashes in torchinductor/<graph>/<file>
 
 
@@ -150,7 +152,7 @@ def _change_blockers(run: DebugDir, files: Mapping[str, os.stat_result]) -> Iter
     made = {
         place: status
         for place, status in files.items()
-        if writer(PurePosixPath(place)) in ("torch", "probe") and place != WHATIF_NAME  # written whenever
+        if writer(PurePosixPath(place)) in ("torch", "probe") and place not in _WRITTEN_WHENEVER
     }
     graphs = sorted({PurePosixPath(place).parent for place in made if place.count("/") == _IN_GRAPH})
     try:

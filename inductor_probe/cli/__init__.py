@@ -44,6 +44,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "expect": ("expect", "Is a graph as it should be? Exit status 1 if not, with the decision."),
     },
     "How fast": {
+        "overview": ("overview", "What to do: the call, where its time goes, what was missed, what to try."),
         "whatif": ("whatif", "Compile another way, check both, and time them in turns."),
         "profile": ("profile", "Where the time of a call goes: guards, wrapper, loop nests, launches."),
         "bench-kernel": ("bench", "Write, check and time a standalone bench file of a graph."),

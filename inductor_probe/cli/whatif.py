@@ -181,10 +181,10 @@ def whatif(
     if not candidates:
         say("there is nothing to try: probe why offers no setting for what was decided")
         return ExitCode.OK
-    say(f"trying {len(candidates)} candidates; this executes the code that inductor generated for each")
+    say("this executes the code that inductor generated for each candidate")
     with progress_line() as progress:
         trials = try_candidates(
-            a, candidates, recipe, ip.Run, settings, again=again, trust=trust, progress=progress,
+            a, candidates, recipe, ip.Run, settings, again=again, trust=trust, progress=progress, tell=say,
             budget=(budget or seconds(_ALL)) if try_all else None,
         )  # fmt: skip
     goes_on = f"probe whatif {relative(a.path)}{_options(given)} --try-all" if try_all else None

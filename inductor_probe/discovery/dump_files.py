@@ -11,6 +11,7 @@ from inductor_probe.files import written_under
 from inductor_probe.model.assembly import REMARKS_NAME
 from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.model.manifest import CONSTANTS_DIR, INPUTS_DIR, LOGS_DIR, MANIFEST_NAME
+from inductor_probe.model.profile import PROFILE_NAME
 from inductor_probe.model.whatif import WHATIF_NAME
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".zip")
@@ -27,7 +28,7 @@ _GRAPH_FILE = (
     r"inductor_\w+\.json|(?:debug|info)\.log|(?:orig_fx_)?graph_diagram\.\w+|compile\.(?:prof|stats)|"
     rf"autotuning_result_json_list\.txt|{re.escape(DECISIONS_NAME)}|{re.escape(REMARKS_NAME)}"
 )
-_OF_RUN = (MANIFEST_NAME, WHATIF_NAME)
+_OF_RUN = (MANIFEST_NAME, WHATIF_NAME, PROFILE_NAME)
 _RUN_FILE = rf"{'|'.join(map(re.escape, _OF_RUN))}|{LOGS_DIR}/[^/]+\.log|torchdynamo/debug\.log"
 _RUN = re.compile(
     rf"{_RUN_FILE}|torchinductor/aot_[^/]*_debug\.log|"

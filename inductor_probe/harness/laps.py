@@ -17,6 +17,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -30,6 +31,7 @@ BUSY = 0.8  # of its time a process has a core, or others take too much of it
 TRIES = 4
 LONG_S = 0.0005  # it is worth waiting for a slice: a shorter lap is seldom hit twice
 NOTHING = 0.002  # of a long lap: the system itself takes a core for microseconds now and then
+NOTHING_OF_ALL = 0.01  # the same of all threads of a lap on several
 SLICE_S = 0.02  # of CPU time; no scheduler leaves a core longer to one program where others want it
 KEPT_S = 0.001  # of a few calls as long as this, one keeps its core
 BEYOND = 3  # laps in a row that no slice held: the next ones are not tried again
@@ -53,12 +55,16 @@ def kept_lap(side: Side, number: int, tries: int = TRIES) -> Lap:
         return Lap(side.lap(number))
     best, fresh = Lap(0.0), False
     for taken in range(1, tries + 1):
+        queued = seconds_queued() if torch.get_num_threads() > 1 else None
         before, wall, cpu = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter(), time.process_time()
         seconds = side.lap(number)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         after = resource.getrusage(resource.RUSAGE_SELF)
         lost, waited = after.ru_nivcsw - before.ru_nivcsw, 1 - cpu / wall
-        alone = torch.get_num_threads() == 1 and after.ru_nvcsw == before.ru_nvcsw and not side.drifting
+        threads = torch.get_num_threads()
+        if lost and queued is not None and seconds_queued() - queued < NOTHING_OF_ALL * wall:
+            lost = 0  # the system took a core for microseconds, as it does where threads have all of them
+        alone = threads == 1 and after.ru_nvcsw == before.ru_nvcsw and not side.drifting
         if alone and wall > SLICE_S:
             lost = 0 if waited < NOTHING else max(lost, waited > 1 - BUSY)
         if not lost:
@@ -99,6 +105,23 @@ def await_slice() -> None:
     lost, end = involuntary_switches(), time.thread_time() + SLICE_S
     while involuntary_switches() == lost and time.thread_time() < end:
         pass
+
+
+def seconds_queued() -> float:
+    """Return how long threads of this process were ready to run and had no core; infinite if not known.
+
+    The second number of /proc/PID/task/TID/schedstat, in nanoseconds (Documentation/scheduler/sched-stats).
+    """
+    try:
+        texts = [(thread / "schedstat").read_text() for thread in Path("/proc/self/task").iterdir()]
+        return sum(int(text.split()[1]) for text in texts) / 1e9
+    except (OSError, IndexError, ValueError):  # another system, or a thread that ends meanwhile
+        return float("inf")
+
+
+def nanoseconds_queued() -> int:
+    """Return `seconds_queued`, where it is known, in nanoseconds."""
+    return int(seconds_queued() * 1e9)
 
 
 def involuntary_switches() -> int:

@@ -33,7 +33,14 @@ from inductor_probe.harness.constants import bind_constants
 from inductor_probe.harness.gpu_clock import device_intervals
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.jobs import JobError, Request, Tell, import_modules, options_of, text_of
-from inductor_probe.harness.laps import clock_of, involuntary_switches, page_faults
+from inductor_probe.harness.laps import (
+    NOTHING_OF_ALL,
+    clock_of,
+    involuntary_switches,
+    nanoseconds_queued,
+    page_faults,
+    seconds_queued,
+)
 from inductor_probe.harness.line_clock import MARK, Line, with_marks
 from inductor_probe.harness.load import LoadError
 from inductor_probe.harness.measure import bind_inputs, environment
@@ -186,6 +193,9 @@ class TracedCall(Part):
     def _take(self, number: int, wait: Callable[[], None]) -> None:
         slot = number % len(self.side.runs)
         switches = involuntary_switches if self._clock is time.perf_counter_ns else int
+        queues = torch.get_num_threads() > 1 and seconds_queued() < float("inf")
+        if queues:
+            switches = nanoseconds_queued
         run, plain, now = self.side.runs[slot], self._pristine.runs[slot], self._clock
         bounds, pristine = list[tuple[int, int, int]](), list[tuple[int, int]]()
         wait()
@@ -214,7 +224,10 @@ class TracedCall(Part):
         position = bounds.index(kept)
         marks = [mark for mark in self._marks if begin <= mark[1] <= end]
         mine = rows_of_call(rows, position, self._calls)
-        self.disturbed += lost > 0 or min(pristine)[0] > 0
+        for waited, taken in ((lost, end - begin), min(pristine)):
+            if waited > (NOTHING_OF_ALL * taken if queues else 0):
+                self.disturbed += 1
+                break
         self.rounds.append(Traced(begin, end, marks, mine, min(pristine)[1]))
 
     def recorded(self) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from inductor_probe.model.assembly import KernelRemarks
+from inductor_probe.model.codec import written
 from inductor_probe.model.decision import Decision, DecisionKind, Operand, Outcome
 from inductor_probe.model.output import Output
 from inductor_probe.model.record import Compared
@@ -49,7 +50,10 @@ class Cause(Compared, frozen=True):
         knowledge: `recorded` while torch decided; else `read` in the dump, or `inferred` from it.
         decision: as recorded. None where nothing was recorded: then `remark` is what the dump proves.
         cost: bytes that the nodes read and write, or that a pair shares; None where not known.
-        seconds: that the kernels of the subjects take, where the graph was timed on this machine.
+        times: seconds that the loop nests of the subjects take in a call, or else their kernels, where the
+            graph was timed.
+        moved: bytes that the nodes read and write together, where `cost` is a part of those and `times` are
+            known: of a decision about one buffer, or about what a pair shares.
         direct: whether it is about the subject itself that was asked for, not about what belongs to it; of a
             kernel, about its loops, or about nothing else but its nodes. True where nothing was asked for.
         kernels: that run the subjects. nest: which loop nest of the kernel it is, from 1; None where the
@@ -70,7 +74,8 @@ class Cause(Compared, frozen=True):
     decision: Decision | None = None
     remark: Remark | None = None
     cost: int | None = None
-    seconds: float | None = None
+    times: tuple[tuple[str, float], ...] = ()
+    moved: int | None = None
     direct: bool = True
     kernels: tuple[str, ...] = ()
     nest: int | None = None
@@ -86,6 +91,19 @@ class Cause(Compared, frozen=True):
     def topic(self) -> DecisionKind | None:
         """What was decided, by its kind."""
         return self.decision.kind if self.decision else self.proved_kind
+
+    @property
+    @written
+    def seconds(self) -> float | None:
+        """What `times` add up to; None where nothing was timed."""
+        return sum(seconds for _, seconds in self.times) if self.times else None
+
+    @property
+    def stake(self) -> float:
+        """The seconds that it is about, in proportion to its bytes; 0 where nothing was timed."""
+        if self.moved and self.cost is not None:
+            return (self.seconds or 0.0) * min(1.0, self.cost / self.moved)
+        return self.seconds or 0.0
 
     @property
     def outcome(self) -> Outcome | None:

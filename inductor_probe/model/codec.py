@@ -170,9 +170,13 @@ _Role: typing.TypeAlias = Literal["field", "text", "property", "unwritten"]
 
 
 class _Key(NamedTuple):
-    """A key of a record: of a field, of a field written as text, or of a property below `@written`."""
+    """A key of a record: of a field, of a field written as text, or of a property below `@written`.
+
+    `attribute` is what Python calls it: a key `try` is the field `try_` of a struct with `rename`.
+    """
 
     name: str
+    attribute: str
     kind: Any
     role: _Role
     is_needed: bool = False
@@ -190,12 +194,12 @@ def _keys(kind: type) -> tuple[_Key, ...]:
         if typing.get_origin(hint) is typing.Annotated and hint.__metadata__[0] in (UNWRITTEN, AS_TEXT):
             hint, role = hint.__origin__, hint.__metadata__[0]
         if role != UNWRITTEN:
-            keys[name] = _Key(name, hint, role, field.required)
+            keys[name] = _Key(field.encode_name, name, hint, role, field.required)
     for parent in reversed(kind.__mro__):
         for name, value in vars(parent).items():
             if isinstance(value, property) and hasattr(value.fget, "__written__"):
                 hint = typing.get_type_hints(value.fget)["return"]
-                keys[name] = _Key(name, hint, "property", description=inspect.getdoc(value))
+                keys[name] = _Key(name, name, hint, "property", description=inspect.getdoc(value))
     return tuple(keys.values())
 
 
@@ -229,14 +233,15 @@ def _writer(kind: Any) -> Callable[[Any], Json]:
 
 @cache
 def _record_writer(kind: type) -> Callable[[Any], dict[str, Json]]:
-    writers: list[tuple[str, Callable[[Any], Json]]] = []
+    writers: list[tuple[str, str, Callable[[Any], Json]]] = []
 
     def write(record: Any) -> dict[str, Json]:
         if not writers:  # not before: a record may hold records of its own class
             writers.extend(
-                (key.name, _text if key.role == "text" else _writer(key.kind)) for key in _keys(kind)
+                (key.name, key.attribute, _text if key.role == "text" else _writer(key.kind))
+                for key in _keys(kind)
             )
-        return {name: writer(getattr(record, name)) for name, writer in writers}
+        return {name: writer(getattr(record, attribute)) for name, attribute, writer in writers}
 
     return write
 
@@ -341,7 +346,7 @@ def _read_record(kind: type, data: Any, where: str) -> Any:
         if key.role == "text":
             raise TypeError(f"{kind.__name__}.{key.name} is written as text, and not read")
         if key.role == "field" and key.name in values:
-            read[key.name] = read_value(values[key.name], place)
+            read[key.attribute] = read_value(values[key.name], place)
         elif key.is_needed:
             raise ShapeError(f"{place} is missing")
     return kind(**read)

@@ -32,7 +32,7 @@ are not the same; the code of both could not be run; or this machine has no GPU 
 
 TrialCode: TypeAlias = Literal[
     "refused", "script-failed", "nothing-compiled", "no-partner", NotTimed, "not-turned", "wrong-values",
-    "baseline-wrong", "not-compiled", "call-not-timed", "reported",
+    "baseline-wrong", "not-compiled", "call-not-timed", "among-others", "reported",
 ]  # fmt: skip
 """Why a candidate has its rank, where neither the times of the whole call nor the rank says it:
 
@@ -41,12 +41,13 @@ TrialCode: TypeAlias = Literal[
 - by the code: as `NotTimed` says; `not-turned`: the code is that of A, as none of its flips was applied;
 - when it was run: `wrong-values`: B computes something else; `baseline-wrong`: A itself does not compute what
   the graph does, so that nothing was timed; `not-compiled`: g++ or Triton refuse the code of B;
-  `call-not-timed`: kernels were timed, and not the whole call;
+  `call-not-timed`: kernels were timed, and not the whole call; `among-others`: what it is about was timed
+  in code in which others were turned as well, that have nothing to do with it, and took no less time;
 - `reported`: what an earlier probe wrote down, which had no codes.
 """
 
 Rank: TypeAlias = Literal[
-    "right", "gain", "no-change", "loss", "undecided", "wrong", "impossible", "not-tried"
+    "right", "gain", "no-change", "loss", "undecided", "wrong", "impossible", "dropped", "not-tried"
 ]  # fmt: skip
 """What came of a candidate in a graph.
 
@@ -57,10 +58,11 @@ Rank: TypeAlias = Literal[
 - `undecided`: looked at for too short a time. `not-tried`: not looked at; with a `run` it was compiled, and
   with the reason `no-gpu` a call on a machine with a GPU times it.
 - `wrong`: it computes something else.
+- `dropped`: what it is about takes less of a call than the margin (`Trial.at_most`): it was not compiled.
 - `impossible`: torch or the compiler failed, or the graphs cannot be run against each other.
 """
 RANKS: tuple[Rank, ...] = (
-    "right", "gain", "undecided", "no-change", "loss", "wrong", "impossible", "not-tried",
+    "right", "gain", "undecided", "no-change", "loss", "wrong", "impossible", "not-tried", "dropped",
 )  # fmt: skip
 """In the order in which they are shown."""
 
@@ -229,6 +231,8 @@ class TrialReason(Struct, frozen=True):
         message: of `refused`, `not-run` and `no-gpu` why; of `script-failed` the exception, in the words of
             Python or torch, empty where the script printed nothing; of `reported` all that is known.
         subjects: inputs or constants that differ. flips: what became of those that were not turned.
+        ratio: of `among-others`: of the time of what it is about, with it over without it. others: how many
+            were turned at once with it.
         wrong: versions of the code with the very same wrong outputs; `A` and `B` are the whole calls. Of
             `baseline-wrong` the calls that are wrong: B is right where it is not among them.
     """
@@ -238,6 +242,8 @@ class TrialReason(Struct, frozen=True):
     subjects: tuple[str, ...] = ()
     flips: tuple[FlipResult, ...] = ()
     wrong: tuple[Variant, ...] = ()
+    ratio: float | None = None
+    others: int = 0
 
 
 class Trial(Struct, frozen=True):
@@ -254,6 +260,7 @@ class Trial(Struct, frozen=True):
         same_as: a candidate whose code is the same: all that was measured is of that one.
         run: B's folder. file: the program that timed it last.
         together: whether it is the gains of others at once.
+        at_most: the share of a call that it could gain, by what it is about; None where that is not known.
     """
 
     candidate: Candidate
@@ -268,6 +275,7 @@ class Trial(Struct, frozen=True):
     run: Path | None = None
     file: Path | None = None
     together: bool = False
+    at_most: float | None = None
 
     @property
     def ratio(self) -> float | None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.kernels import kernel_rows
-from inductor_probe.analysis.links import launches
+from inductor_probe.analysis.links import launches, links
 from inductor_probe.analysis.memory_format import element_bytes, size_bytes
 from inductor_probe.analysis.work import (
     buffer_traffic,
@@ -252,3 +253,20 @@ def test_gaps_are_not_moved_and_what_is_broadcast_is_once(
     size: tuple[int, ...], stride: tuple[int, ...], elements: int
 ) -> None:
     assert element_bytes(BufferLayout("View", "cpu", "float32", size, stride)) == elements * 4
+
+
+def test_a_buffer_that_all_readers_are_fused_with_moves_nothing() -> None:
+    """The ledger was led by a buffer in registers: 1.5 MiB that were never stored."""
+    found = 0
+    for folder in all_graph_dirs():
+        graph = read_graph(graph_dir(folder), None)
+        passed = {one.buffer for made in launches(graph).values() for call in made for one in call.passed}
+        for name, link in links(graph).nodes.items():
+            for buffer in index_of(graph).nodes.leaf[name].outputs:
+                generated = link.kernel in index_of(graph).kernels
+                if generated and buffer.name not in passed and not buffer.mutations:
+                    found += 1
+                    assert buffer_traffic(graph, buffer.name) in (0, None)
+                elif generated and buffer.name in passed:
+                    assert buffer_traffic(graph, buffer.name) != 0 or 0 in (buffer.layout.size or ())
+    assert found > 10

@@ -113,10 +113,10 @@ def test_candidates_are_ranked_and_kept_on_disk(here: Path) -> None:
     )
     assert ranks[WRONG].call is None
     # which of the two is measured is known, how fast they are is not: a loaded machine may leave it open
-    assert ranks[FASTER].looks >= 1
-    assert ranks[ALSO_FASTER].rank == ranks[FASTER].rank
-    assert ranks[ALSO_FASTER].same_as == FASTER
-    assert ranks[FASTER].turned == Turned(("vectorisation",), "vectorised", ("cpp_fused_add_flip_0",))
+    # what somebody asks for comes before what `why` offers
+    assert ranks[ALSO_FASTER].looks >= 1
+    assert ranks[FASTER].rank == ranks[ALSO_FASTER].rank
+    assert ranks[FASTER].same_as == ALSO_FASTER
     assert trials.trials[0].rank in ("gain", "undecided", "no-change")
     index = from_json(TrialsIndex, json.loads(trials.path.read_text()))
     assert index.trials == trials.trials
@@ -146,6 +146,7 @@ def test_without_a_budget_each_is_timed_once_and_shown_with_all_of_it(here: Path
 def test_all_of_a_look_goes_to_the_whole_call(here: Path) -> None:
     """Its kernels, eager and the overheads of A took two thirds of it: most first looks decided nothing."""
     (trial,) = tried(FASTER, budget=1.0).trials
+    assert trial.turned == Turned(("vectorisation",), "vectorised", ("cpp_fused_add_flip_0",))
     assert trial.file is not None
     processes = read_samples(trial.file.with_suffix(".json")).processes
     assert {(one.baseline, one.candidate) for process in processes for one in process.comparisons} == {
@@ -233,8 +234,8 @@ def test_a_later_call_goes_on_where_one_ended(here: Path) -> None:
         RUNS.update(runs)
     assert not later.interrupted
     ranks = {trial.candidate: trial for trial in later.trials}
-    assert ranks[FASTER].looks >= 1
-    assert ranks[ALSO_FASTER].same_as == FASTER
+    assert max(ranks[FASTER].looks, ranks[ALSO_FASTER].looks) >= 1
+    assert (ranks[FASTER].same_as, ranks[ALSO_FASTER].same_as) in ((None, FASTER), (ALSO_FASTER, None))
     assert ranks[REFUSED].rank == "impossible"
     begun = ranks[FASTER].looks
     ended = {trial.candidate: trial for trial in tried(FASTER, budget=0.001).trials}

@@ -44,6 +44,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "tunings": ("cpu",),
     "expect": ("cpu", "--kernels", "2"),
     "whatif": ("cpu", "--scalar", "op0", "--budget", "300ms"),
+    "overview": ("cpu", "--budget", "300ms"),
     "profile": ("cpu", "--budget", "300ms"),
     "bench-kernel": ("cpu", *BRIEF),
     "verdict": ("cpu",),

@@ -13,6 +13,7 @@ from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.causes import graph_causes
+from inductor_probe.analysis.causes.times import Times
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import (
     DECISION_KINDS,
@@ -103,10 +104,10 @@ def test_the_ledger_has_what_was_missed_first_and_folds_equal_decisions(
     assert screen("why", recorded("aa_separable_cl", decisions)) == snapshot("""\
 model__0_inference_0.0  3 decisions (2 missed, 1 passed), 1 tried and not kept
 ! missed at op1: 11.2 MiB, changed by cpp.enable_tiling_heuristics = False
-        about   kind           decision                                             bytes
-missed  op1 +1  vectorisation  scalar: inner range 3 < 16/4 with 2 operations    11.2 MiB
+        about   kind           decision                                           bytes
+missed  op1 +1  vectorisation  scalar: inner range 3 < 16/4 with 2 operations  11.2 MiB
     changed by  cpp.enable_tiling_heuristics = False
-passed  op0     vectorisation  vectorised: along x0 (64) by 16, nowhere strided     1 KiB
+  --all shows 1 decision more, which went well
 """)
 
 
@@ -187,7 +188,7 @@ probe kernels, probe fusion and probe layouts show all that the dump itself prov
 
 
 def test_the_ledger_of_a_dump_of_torch_alone_has_what_it_proves(probe: Probe) -> None:
-    ran = probe("why", LAYERNORM, COLUMNS="1000")
+    ran = probe("why", LAYERNORM, "--all", COLUMNS="1000")
     assert ran.status == 0
     assert "2 nodes are fused into op5_op7 (read)" in ran.out
     assert "it is generated as persistent reduction, with the hint INNER (read)" in ran.out
@@ -361,7 +362,7 @@ def test_the_ledger_is_sorted_by_what_is_at_stake_and_folds_one_cause_of_other_n
     other = vectorised(2, "op1")
     longer = replace(other, operands=(("loops", ("x7",)), *other.operands[1:]))
     decisions = [vectorised(1, "op0"), longer, scalar(3, "op2")]
-    ran = probe("why", recorded("aa_separable_cl", decisions), COLUMNS="1000")
+    ran = probe("why", recorded("aa_separable_cl", decisions), "--all", COLUMNS="1000")
     missed, passed = ran.out.splitlines()[3:5]
     assert missed.startswith("missed")
     assert "op1 +1" in passed  # op1 moves more
@@ -371,12 +372,13 @@ def test_the_ledger_is_sorted_by_what_is_at_stake_and_folds_one_cause_of_other_n
 def test_the_time_of_a_kernel_counts_once_for_the_decisions_of_a_row(recorded: Recorded) -> None:
     graph = read_graph(graph_dir(recorded("aa_separable_cl", [scalar(1, "op0"), scalar(2, "op2")])), None)
     (kernel,) = [kernel.name for kernel in (graph.code.kernels if graph.code else ())]
-    causes = graph_causes(graph, seconds={kernel: 0.002})
+    times = Times({kernel: 0.002})
+    causes = graph_causes(graph, times=times)
     text = to_text(why_pages([causes]))
     (row,) = [line for line in text.splitlines() if line.startswith("missed")]
     assert "op0 +1" in row or "op2 +1" in row
     assert "2.000 ms" in row
-    of_node = to_text(why_pages([graph_causes(graph, ["op0"], seconds={kernel: 0.002})]))
+    of_node = to_text(why_pages([graph_causes(graph, ["op0"], times=times)]))
     assert "2.000 ms of its kernel" in of_node
 
 

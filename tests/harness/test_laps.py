@@ -117,3 +117,26 @@ def test_parts_of_a_call_are_timed_by_cpu_time_where_it_is_long_and_waits_for_no
     assert laps.clock_of(call(0.03, 1)) is by_clock, "it waits for another thread, or a disk"
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     assert laps.clock_of(call(0.03, 0)) is by_clock, "the CPU time of one thread is not that of the other"
+
+
+def test_a_lap_on_several_threads_that_waited_for_no_core_is_not_disturbed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Threads that have all cores are preempted for microseconds: no verdict was ever given on two of two."""
+    side = side_of(scheduler := Scheduler(monkeypatch, [1, 1, 1, 1, 1], slice_s=0.0))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    queued = iter([0.0, 5e-6])
+    monkeypatch.setattr(laps, "seconds_queued", lambda: next(queued))
+    assert kept_lap(side, 0) == Lap(0.001, 0, False, 1)
+    queued = iter([0.0, 0.0005] * 4)  # half of the lap
+    assert kept_lap(side, 0, tries=1).lost == 1
+    monkeypatch.setattr(laps, "seconds_queued", lambda: float("inf"))  # where the system does not say
+    assert kept_lap(side, 0, tries=1).lost == 1
+    assert next(scheduler.taken) == 1
+
+
+def test_the_time_in_the_queue_of_a_core_grows_while_others_have_it() -> None:
+    before = laps.seconds_queued()
+    if before == float("inf"):
+        pytest.skip("this system does not count it: /proc/self/task/*/schedstat")
+    assert 0 <= before <= laps.seconds_queued() < 1e6

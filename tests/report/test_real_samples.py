@@ -133,5 +133,5 @@ def test_why_has_the_times_of_the_report(tmp_path: Path) -> None:
     overheads = report(SAMPLES / "loaded.json").result.overheads
     assert overheads is not None
     kernels = {row.name: row.seconds for row in overheads.rows if row.kind == "kernel"}
-    assert graph.kernel_seconds == kernels
+    assert graph.times.kernels == kernels
     assert kernels

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.causes import graph_causes
+from inductor_probe.analysis.causes.times import Times
 from inductor_probe.analysis.flips import flips_of_decision
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.links import links
+from inductor_probe.analysis.work import node_traffic
 from inductor_probe.model.cause import Cause, Change
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import DecisionKind
 from inductor_probe.model.diff import DecisionChange
-from inductor_probe.model.flip import Flip
+from inductor_probe.model.remark import RemarkKind
 from inductor_probe.model.setting import CONFIG
 from inductor_probe.model.whatif import Candidate
 
@@ -20,9 +26,42 @@ _SLOW = ("autotune", "tuning", "benchmark", "multi_kernel")
 _SHORT = "inductor"
 _OF_THREADS = ("inductor.cpp.threads", "inductor.cpp.dynamic_threads", "inductor.cpp.min_chunk_size")
 """Settings by which inductor divides loops among threads: `decide_parallel_depth` of its C++ backend."""
+_OF_READERS: tuple[DecisionKind, ...] = ("layout", "copy", "realization", "rewrite", "fusion")
+"""Decisions that change what reads the result, too."""
+_BROUGHT: Mapping[DecisionKind, float] = {
+    "vectorisation": 0.5, "reduction": 0.3, "fusion": 0.2, "layout": 0.2, "realization": 0.15, "loops": 0.1,
+}  # fmt: skip
+"""Of the time of what a decision is about, about what another one brought where it gained: the programs of
+`docs/findings/`. It orders candidates, and says nothing of any of them."""
+_BROUGHT_ELSE = 0.1
+_WORTH: Mapping[RemarkKind, float] = {"missed": 1.0, "hazard": 1.0, "analysis": 0.5, "passed": 0.2}
+"""What went well is rarely better undone."""
 
 
-def candidates_of(graphs: Iterable[CompiledGraph], threads: int | None = None) -> tuple[Candidate, ...]:
+class Offer(Struct, frozen=True):
+    """A candidate, and what it can gain.
+
+    Attributes:
+        causes: the decisions that it is offered for, with the graph of each.
+        at_most: the share of a call that is spent in what these decisions are about: no more can be gained
+            there. The largest of the graphs' where they are several; None where that is not known, as of a
+            decision about a graph as a whole, or where nothing was timed.
+        expected: of that, what such decisions brought so far, where they brought something.
+        pieces: loop nests or kernels, by graph and name, that these decisions are about, with their seconds.
+    """
+
+    candidate: Candidate
+    causes: tuple[tuple[str, Cause], ...]
+    at_most: float | None
+    expected: float
+    pieces: Mapping[tuple[str, str], float]
+
+
+def offers_of(
+    graphs: Iterable[CompiledGraph],
+    threads: int | None = None,
+    times: Mapping[str, Times] | None = None,
+) -> tuple[Offer, ...]:
     """Return each setting that `probe why` offers for a decision of one of the graphs, then each flip.
 
     A setting that is offered for many subjects is one candidate: it holds for all of them. Flips come in the
@@ -34,28 +73,100 @@ def candidates_of(graphs: Iterable[CompiledGraph], threads: int | None = None) -
             threads a loop has is left out, whatever it is offered for: a parallel region, or an atomic
             addition in it, costs time there and can gain nothing, so that one thread instead of several is a
             gain that says nothing of a program with several.
+        times: by name of a graph, as far as they were timed.
     """
-    settings: dict[tuple[str, str], None] = {}
-    flips: dict[Flip, None] = {}
-    graphs = tuple(graphs)
+    settings: dict[Candidate, list[tuple[str, Cause]]] = {}
+    flips: dict[Candidate, list[tuple[str, Cause]]] = {}
+    graphs, times = tuple(graphs), times or {}
     for graph in graphs:
-        for cause in graph_causes(graph).causes:
+        for cause in graph_causes(graph, times=times.get(graph.name)).causes:
             if threads == 1 and cause.decision and cause.decision.kind == "threads":
                 continue
-            pairs = [pair for change in cause.changes if (pair := _pair(change))]
-            settings.update(
-                dict.fromkeys(pair for pair in pairs if threads != 1 or pair[0] not in _OF_THREADS)
-            )
+            for pair in filter(None, map(_pair, cause.changes)):
+                if threads != 1 or pair[0] not in _OF_THREADS:
+                    settings.setdefault(Candidate(settings=(pair,)), []).append((graph.name, cause))
             if cause.decision is None:
                 continue
             scope = graph.name if len(graphs) > 1 else None
-            turned = flips_of_decision(graph, cause.decision)
-            flips.update(dict.fromkeys(replace(flip, graph=scope) for flip in turned))
-    offered = [
-        *(Candidate(settings=(pair,)) for pair in settings),
-        *(Candidate(flips=(flip,)) for flip in flips),
+            for flip in flips_of_decision(graph, cause.decision):
+                turned = Candidate(flips=(replace(flip, graph=scope),))
+                flips.setdefault(turned, []).append((graph.name, cause))
+    named = {graph.name: graph for graph in graphs}
+    offers = []
+    for candidate, causes in (*settings.items(), *flips.items()):
+        pieces = _pieces(causes, named, times)
+        at_most = None if pieces is None else _largest_share(pieces, times)
+        brought = max(_brought(named[name], cause) for name, cause in causes)
+        expected = brought * (1.0 if at_most is None else at_most)
+        offers.append(Offer(candidate, tuple(causes), at_most, expected, pieces or {}))
+    return tuple(sorted(offers, key=lambda offer: times_code(offer.candidate)))  # stable: all else in order
+
+
+def candidates_of(graphs: Iterable[CompiledGraph], threads: int | None = None) -> tuple[Candidate, ...]:
+    """Return the candidates of `offers_of`."""
+    return tuple(offer.candidate for offer in offers_of(graphs, threads))
+
+
+def _pieces(
+    causes: Iterable[tuple[str, Cause]], graphs: Mapping[str, CompiledGraph], times: Mapping[str, Times]
+) -> dict[tuple[str, str], float] | None:
+    """Return what was timed of what decisions are about, by graph; None where one is not known."""
+    pieces: dict[tuple[str, str], float] = {}
+    for graph, cause in causes:
+        timed = times.get(graph)
+        if timed is None or timed.call is None or (not cause.nodes and not _is_gone(cause)):
+            return None
+        nodes = _changed_nodes(graphs[graph], cause)
+        linked = links(graphs[graph]).nodes
+        kernels = [kernel for node in nodes if node in linked and (kernel := linked[node].kernel)]
+        missing = [kernel for kernel in kernels if kernel not in timed.kernels]
+        if missing and (
+            not timed.libraries or any(name in index_of(graphs[graph]).kernels for name in missing)
+        ):
+            return None
+        if missing:
+            pieces[graph, "library functions"] = timed.libraries
+        timed_pieces = timed.pieces(tuple(dict.fromkeys(kernels)), nodes)
+        pieces.update({(graph, name): seconds for name, seconds in (*cause.times, *timed_pieces)})
+    return pieces
+
+
+def _largest_share(pieces: Mapping[tuple[str, str], float], times: Mapping[str, Times]) -> float:
+    """Return the largest share of a graph's call that pieces have."""
+    seconds: dict[str, float] = {}
+    for (graph, _), time in pieces.items():
+        seconds[graph] = seconds.get(graph, 0.0) + time
+    return max((min(1.0, time / (times[graph].call or time)) for graph, time in seconds.items()), default=0.0)
+
+
+def _is_gone(cause: Cause) -> bool:
+    """Whether a decision is about a buffer that nothing writes any more: nothing can be gained there."""
+    return all(subject.type == "buffer" for subject in cause.subjects)
+
+
+def _changed_nodes(graph: CompiledGraph, cause: Cause) -> tuple[str, ...]:
+    """Return the nodes whose code changes with a decision: those it is about, and readers of a buffer.
+
+    Where a buffer lies, and whether there is one at all, is a matter of all that read it.
+    """
+    if cause.topic not in _OF_READERS:
+        return cause.nodes
+    index = index_of(graph).nodes
+    leaves = [index.leaf[node] for node in cause.nodes if node in index.leaf]
+    readers = [
+        reader for leaf in leaves for buffer in leaf.outputs for reader in index.readers.get(buffer.name, ())
     ]
-    return tuple(sorted(offered, key=times_code))  # stable: all else stays in order
+    return tuple(dict.fromkeys((*cause.nodes, *readers)))
+
+
+def _brought(graph: CompiledGraph, cause: Cause) -> float:
+    """Return the share of its time that such a decision brought, less where it is about few of the bytes."""
+    kind = cause.topic
+    brought = _WORTH[cause.kind] * (_BROUGHT.get(kind, _BROUGHT_ELSE) if kind else _BROUGHT_ELSE)
+    if kind not in _OF_READERS or cause.cost is None:
+        return brought
+    moved = node_traffic(graph, _changed_nodes(graph, cause))  # of those that read it, too
+    return brought * min(1.0, cause.cost / moved) if moved else brought
 
 
 def times_code(candidate: Candidate) -> bool:

@@ -19,13 +19,14 @@ from inductor_probe.analysis.causes.kinds import rules_of
 from inductor_probe.analysis.causes.nests import nest_of, nest_span
 from inductor_probe.analysis.causes.proved import KINDS, proved
 from inductor_probe.analysis.causes.rules import By, Source
+from inductor_probe.analysis.causes.times import Times
 from inductor_probe.analysis.flips import flips_of_decision
 from inductor_probe.analysis.fusion.recorded import ABOUT_MANY, decision_of_pair, untried_of_node
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import fx_of, links, nodes_of
 from inductor_probe.analysis.names import ANYTHING, became, gone, resolve
 from inductor_probe.analysis.run_remarks import unfinished
-from inductor_probe.analysis.work import buffer_traffic, counted_nodes, node_traffic, shared_bytes
+from inductor_probe.analysis.work import buffer_traffic, counted_nodes, is_stored, node_traffic, shared_bytes
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.cause import TURN, Cause, Change, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -54,7 +55,7 @@ def graph_causes(
     graph: CompiledGraph,
     names: Sequence[str] = (),
     kinds: Collection[str] = (),
-    seconds: Mapping[str, float] | None = None,
+    times: Times | None = None,
     logged: Iterable[Remark] = (),
 ) -> GraphCauses:
     """Return what was decided about `names` in a graph, and why; all that was decided without a name.
@@ -62,7 +63,7 @@ def graph_causes(
     Args:
         names: of one subject, or of two for what was decided about the pair.
         kinds: only these kinds of decisions; all if empty.
-        seconds: how long kernels take, by name, as far as they were timed.
+        times: how long loop nests and kernels take, as far as they were timed.
         logged: what torch's log says of pairs, of a dump that does not record how they were fused.
 
     Raises:
@@ -87,7 +88,7 @@ def graph_causes(
         decisions += [final] if final and not final.speculative else []
     elif len(scopes) == 1 and recorded:
         decisions = list(_of_one(decisions, recorded.decisions, scopes[0].nodes))
-    maker = _Maker(graph, seconds or {})
+    maker = _Maker(graph, times or Times())
     causes = [maker.cause(decision) for decision in decisions if not decision.speculative]
     kinds_recorded = recorded.recorders if recorded else ()
     if len(subjects) < 2:
@@ -142,7 +143,7 @@ def _order(cause: Cause, ranks: Mapping[str, int]) -> tuple[bool, int, float, in
     return (
         not cause.direct,
         ranks[cause.kind],
-        -(cause.seconds or 0.0),
+        -cause.stake,
         -(cause.cost or 0),
         cause.decision.number if cause.decision else 0,
     )
@@ -216,9 +217,9 @@ def _concerns(decision: Decision, scopes: Sequence[_Scope]) -> bool:
 class _Maker:
     """Makes causes of the decisions of one graph."""
 
-    def __init__(self, graph: CompiledGraph, seconds: Mapping[str, float]) -> None:
+    def __init__(self, graph: CompiledGraph, times: Times) -> None:
         self._graph = graph
-        self._seconds = seconds
+        self._times = times
         self._settings = dict(graph.runnable.settings) if graph.runnable else None
 
     def cause(self, decision: Decision) -> Cause:
@@ -234,13 +235,15 @@ class _Maker:
         leaves = [leaf for node in nodes if (leaf := index.nodes.leaf.get(node))]
         lines = [leaf.span for leaf in leaves if leaf.span]
         code = nest_span(self._graph, *nest) if nest else None
+        times = self._times.pieces(kernels, nodes, nest)
         return Cause(
             kind=rules_of(decision.kind).kind_of(decision),
             subjects=self._subjects(decision),
             knowledge="recorded",
             decision=decision,
             cost=self._cost(decision, nodes),
-            seconds=self._time(kernels),
+            times=times,
+            moved=self._moved(decision, nodes) if times else None,
             kernels=kernels,
             nest=nest[1] + 1 if nest else None,
             nodes=nodes,
@@ -279,7 +282,7 @@ class _Maker:
             knowledge=remark.knowledge,
             remark=remark,
             cost=remark.cost,
-            seconds=self._time(kernels),
+            times=self._times.pieces(kernels, nodes),
             kernels=kernels,
             nodes=nodes,
             counted=counted_nodes(self._graph, nodes),
@@ -317,8 +320,13 @@ class _Maker:
     def _cost(self, decision: Decision, nodes: Sequence[str]) -> int | None:
         """Return the bytes at stake: an operand that says them, or else what the subjects move.
 
-        Of a pair it is what both use, also where torch counted none of it as shared.
+        Of a pair it is what both use, also where torch counted none of it as shared; of buffers that have no
+        memory it is nothing.
         """
+        if decision.subject_type == "buffer" and not any(
+            is_stored(self._graph, name) for group in decision.subjects for name in group
+        ):
+            return 0
         size = decision.operand("bytes")
         if isinstance(size, int) and not isinstance(size, bool):
             return size
@@ -333,9 +341,10 @@ class _Maker:
                 return sum(known) if known else None
         return node_traffic(self._graph, nodes) if nodes else None
 
-    def _time(self, kernels: Iterable[str]) -> float | None:
-        times = [self._seconds[kernel] for kernel in kernels if kernel in self._seconds]
-        return sum(times) if times else None
+    def _moved(self, decision: Decision, nodes: Sequence[str]) -> int | None:
+        """Return the bytes that its own are a part of; None of a decision about all that its nodes do."""
+        of_part = decision.subject_type == "buffer" or len(decision.subjects) == 2
+        return node_traffic(self._graph, nodes) if of_part else None
 
     def _changes(self, decision: Decision) -> Iterator[Change]:
         for change in rules_of(decision.kind).changes.get(decision.cause, ()):

@@ -17,7 +17,7 @@ _MARGIN = 0.01
 _SCALED = 0.98
 _SIGNATURE = re.compile(r"^void (?=[\w(])|(?<=[\w>])\(.*", re.DOTALL)
 """What a C++ name has around itself, as the profiler of a GPU writes it: `void f<8>(float*)`."""
-_NAMES = {
+PART_NAMES = {
     "guards": "guards",
     "entry": "dynamo's entry",
     "between": "Python between graphs",
@@ -81,7 +81,7 @@ def _name(row: CallPart, parts: CallParts) -> str:
     if row.kind in ("compiled", "call"):
         whose = "" if parts.device == "cpu" else " (GPU)" if row.side == "device" else " (host)"
         return f"The call{whose}"
-    name = _NAMES.get(row.kind, row.name)
+    name = PART_NAMES.get(row.kind, row.name)
     if row.kind == "wrapper" and parts.allocations:
         return f"{name}, {counted(parts.allocations, 'allocation')}"
     if row.kind in ("kernel", "library"):

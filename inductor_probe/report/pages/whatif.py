@@ -17,6 +17,7 @@ from inductor_probe.model.whatif import RANKS, Candidate, GraphWhatIf, Trial
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Picture, Table
 from inductor_probe.report.pages.bench import bench_page, renamed, samples_html
 from inductor_probe.report.pages.diff import environment_lines, sides_table
+from inductor_probe.report.units import counted
 from inductor_probe.report.words.bench import result_sentence
 from inductor_probe.report.words.diff import decision_lines, headlines, names_words
 from inductor_probe.report.words.own_call import how_pair_timed, own_remark, pair_sentence, why_no_own_call
@@ -175,9 +176,14 @@ def trials_page(
             trial_words(trial, margin),
         ]
         for trial in ranked(trials)
+        if trial.rank != "dropped"
     ]
     yield Table(columns, rows)
     yield Line()
+    if dropped := [trial for trial in trials if trial.rank == "dropped"]:
+        most = max(trial.at_most or 0.0 for trial in dropped)
+        what = f"{counted(len(dropped), 'candidate')} not compiled: what each is about takes at most"
+        yield Line((f"{what} {most * 100:.2g} % of the call (--json lists them)", "dim"))
     names = dict.fromkeys(name for trial in trials for name in trial.candidate.not_timed_with)
     if names:
         yield Line((not_timed_words((*names,)), "yellow"))

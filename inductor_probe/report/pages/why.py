@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -49,6 +49,8 @@ _MOST_PAGES = 5
 _LAST = 10**9
 _PAIR = 2
 _MOST_ROWS = 30
+_MOST_WELL = 10
+"""Rows of what went well, where nothing else is to be shown; more are behind `--all`."""
 _MOST_NAME = 40
 _MOST_CALLERS = 3
 _MOST_LINES = 3
@@ -182,7 +184,7 @@ def _facts(cause: Cause) -> Iterator[tuple[str, Inline]]:
 def _nodes(causes: Sequence[Cause]) -> Iterator[tuple[str, Inline]]:
     """Yield what decisions about the same nodes have in common."""
     first = causes[0]
-    weightiest = max(causes, key=lambda cause: (cause.seconds or 0.0, cause.cost or 0))
+    weightiest = max(causes, key=lambda cause: (cause.stake, cause.cost or 0))
     of_nest = next((cause for cause in causes if cause.nest is not None), first)
     yield "at stake", _stake(weightiest)
     yield "kernel", _kernels(of_nest)
@@ -201,7 +203,8 @@ def _changes(cause: Cause) -> Iterator[tuple[str, Inline]]:
 
 
 def _stake(cause: Cause) -> str:
-    of = "its kernel" if len(cause.kernels) == 1 else "its kernels"
+    of_nests = any("loop nest" in name for name, _ in cause.times)
+    of = ("its loop nest" if of_nests else "its kernel") + ("s" if len(cause.times) > 1 else "")
     parts = [f"{duration(cause.seconds)} of {of}" if cause.seconds is not None else ""]
     if cause.cost is not None:
         code = cause.remark.code if cause.remark else ""
@@ -231,7 +234,15 @@ def _ledger(row: GraphCauses, everything: bool) -> Iterator[Block]:
     if row.causes:
         rows = _rows(row.causes)
         yield _answer(rows)
-        yield _table(rows, everything)
+        well = [one for one in rows if one.cause.kind == "passed"]
+        shown = [one for one in rows if one not in well]
+        if everything or (not shown and len(rows) <= _MOST_WELL) or len(row.looked_for) < len(DECISION_KINDS):
+            shown, well = rows, []
+        if shown:
+            yield _table(shown, everything)
+        if well:
+            count = sum(len(one.about) for one in well)
+            yield Line((f"--all shows {counted(count, 'decision')} more, which went well", "dim"), 2)
     else:
         yield Line(nothing_text(row), 2)
     yield from _of_graph(row, everything)
@@ -263,10 +274,11 @@ class _Folded(Struct, frozen=True):
     about: tuple[str, ...]
     cost: int | None
     seconds: float | None
+    stake: float
     alike: bool
 
 
-def _fold(causes: Iterable[Cause], seconds: Mapping[str, float]) -> list[_Folded]:
+def _fold(causes: Iterable[Cause]) -> list[_Folded]:
     """Fold decisions of one cause, as the values of a formula and the layers of a network have them.
 
     What was missed stands apart where its numbers differ. What is at stake counts once for the same nodes and
@@ -281,17 +293,17 @@ def _fold(causes: Iterable[Cause], seconds: Mapping[str, float]) -> list[_Folded
         groups.setdefault((cause.kind, cause.topic, code), []).append(cause)
     folded = []
     for members in groups.values():
-        members.sort(key=lambda cause: (-(cause.seconds or 0.0), -(cause.cost or 0)))
+        members.sort(key=lambda cause: (-cause.stake, -(cause.cost or 0)))
         distinct = {member.counted or member.subjects: member for member in members}.values()
         costs = [member.cost for member in distinct if member.cost is not None]
-        kernels = dict.fromkeys(kernel for member in members for kernel in member.kernels)
-        times = [seconds[kernel] for kernel in kernels if kernel in seconds]
+        times = dict(piece for member in members for piece in member.times)
         folded.append(
             _Folded(
                 cause=members[0],
                 about=tuple(map(_about, members)),
                 cost=sum(costs) if costs else None,
-                seconds=sum(times) if times else None,
+                seconds=sum(times.values()) if times else None,
+                stake=sum(member.stake for member in distinct),
                 alike=len({row_text(member) for member in members}) == 1,
             )
         )
@@ -305,7 +317,7 @@ def _about(cause: Cause) -> str:
 
 
 def _by_stake(row: _Folded) -> tuple[float, int]:
-    return -(row.seconds or 0.0), -(row.cost or 0)
+    return -row.stake, -(row.cost or 0)
 
 
 _COLUMNS = (
@@ -324,13 +336,7 @@ def _rows(causes: Sequence[Cause]) -> list[_Folded]:
     ranked: dict[str, list[Cause]] = {}
     for cause in causes:
         ranked.setdefault("missed" if _is_missed(cause) else cause.kind, []).append(cause)
-    seconds = {
-        kernel: cause.seconds
-        for cause in causes
-        if cause.seconds and len(cause.kernels) == 1
-        for kernel in cause.kernels
-    }
-    return [row for members in ranked.values() for row in sorted(_fold(members, seconds), key=_by_stake)]
+    return [row for members in ranked.values() for row in sorted(_fold(members), key=_by_stake)]
 
 
 def _answer(rows: Sequence[_Folded]) -> RemarkLine:

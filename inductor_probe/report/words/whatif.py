@@ -247,6 +247,8 @@ def trial_words(trial: Trial, margin: float) -> str:
 
 def _of_call(trial: Trial, margin: float) -> str:
     """Return what the times of the whole call say, or why there are none yet; empty where a reason does."""
+    if trial.rank == "dropped":
+        return f"at most {(trial.at_most or 0.0) * 100:.2g} % of the call"
     if trial.rank == "not-tried":
         return "compiled, and not timed yet" if trial.run else "not compiled yet"
     if trial.call is None:
@@ -271,6 +273,9 @@ def reason_words(reason: TrialReason) -> str:
             return "; ".join(text for _, text in flip_texts([*flips], reason.flips))
         case TrialReason(code="wrong-values" | "not-compiled"):
             return wrong_sentence(reason.wrong, sentence)
+        case TrialReason(code="among-others", ratio=ratio, others=others):
+            what = f"what it is about takes {ratio or 1.0:.2f}x as long"
+            return f"{what}, turned together with {counted(others, 'other')}"
         case TrialReason(code="baseline-wrong"):
             return wrong_sides(reason.wrong)
         case TrialReason(code="same-as" | "inputs-differ" | "constants-differ" | "no-code" as code):
@@ -286,6 +291,7 @@ RANK_WORDS: Mapping[Rank, str] = {
     "undecided": "undecided",
     "wrong": "WRONG",
     "impossible": "impossible",
+    "dropped": "dropped",
     "not-tried": "not tried",
 }
 
