@@ -55,6 +55,12 @@ def side_of(own: OwnCall) -> Side:
     return "device" if busy else "host"
 
 
+def busy_of(profiles: Sequence[Profile]) -> float | None:
+    """Return how long a GPU works in a call of each graph, all together; None on a CPU."""
+    parts = [part for profile in profiles for part in profile.parts if part.side == "device"]
+    return sum(part.seconds for part in parts if part.kind not in ("gap", "call")) if parts else None
+
+
 def agrees(own: OwnCall) -> bool:
     """Whether the parts of a call were timed as the call was: not where other programs had the machine."""
     if own.parts is None or (whole := own.parts.row("compiled")) is None:

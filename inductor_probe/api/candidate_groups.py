@@ -13,7 +13,9 @@ parts of a pooled sample can be told apart.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
@@ -26,6 +28,7 @@ from inductor_probe.analysis.links import links
 from inductor_probe.api.candidate_dumps import most_at_once
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.bench.client import Server
+from inductor_probe.bench.looks import seconds_of
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -239,3 +242,46 @@ def _pieces_with_fx(graph: CompiledGraph, times: Times) -> list[tuple[str, float
         )
         for piece, names in nodes.items()
     ]
+
+
+@dataclass
+class Clock:
+    """How long things take here, and what there is time for yet.
+
+    Attributes:
+        deadline: of all, by `time.monotonic`.
+        dump_s: the longest that dumps took; before the first one how long that of A took, perhaps on a busy
+            machine.
+        first_look: seconds of the first look at a candidate.
+        around_s: the longest that a look took besides what it measures.
+    """
+
+    deadline: float
+    dump_s: float
+    first_look: float
+    around_s: float = 0.0
+    _dumped: bool = False
+
+    def dumped(self, seconds: float) -> None:
+        """Record how long dumps took, several at once or one."""
+        self.dump_s = max(self.dump_s, seconds) if self._dumped else seconds
+        self._dumped = True
+
+    def looked(self, seconds: float, measured: float) -> None:
+        """Record how long a look took that was to measure for so long."""
+        self.around_s = max(self.around_s, seconds - measured)
+
+    def seconds_of(self, look: int) -> float:
+        """Return how long a look measures."""
+        return seconds_of(look, self.first_look)
+
+    def fits(self, look: int = 1, *, dump: bool = False) -> bool:
+        """Whether there is time for a look, and for a dump before it."""
+        seconds = self.around_s + self.seconds_of(look) + (self.dump_s if dump else 0.0)
+        return time.monotonic() + seconds <= self.deadline
+
+    @property
+    def left(self) -> str:
+        """What is left of the budget: `at most 4 min left`."""
+        left = max(0.0, self.deadline - time.monotonic())
+        return f"at most {left / 60:.0f} min left" if left >= 60 else f"at most {left:.0f} s left"

@@ -21,6 +21,7 @@ from inductor_probe.analysis.causes.candidates import Offer
 from inductor_probe.api.baseline import AnyRun, Recipe, check_same_program, dumped_to_the_end
 from inductor_probe.api.candidate_dumps import Dumped, batches, dump_at_once, most_at_once
 from inductor_probe.api.candidate_groups import (
+    Clock,
     Member,
     Plan,
     at_once,
@@ -31,10 +32,11 @@ from inductor_probe.api.candidate_groups import (
 )
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
+from inductor_probe.api.own_call import own_pair, seconds_around
 from inductor_probe.api.trials import Trials
 from inductor_probe.api.whatif import WhatIf, timed_graph, why_not_timed
 from inductor_probe.bench.client import Server
-from inductor_probe.bench.looks import FIRST_LOOK_S, Standing, judge, seconds_of, series_of
+from inductor_probe.bench.looks import FIRST_LOOK_S, Standing, judge, series_of
 from inductor_probe.bench.session import server_of
 from inductor_probe.capture import kernel_caches
 from inductor_probe.errors import ProbeError
@@ -42,6 +44,7 @@ from inductor_probe.files import read_text
 from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.diff import GraphDiff, RunDiff
+from inductor_probe.model.own_call import OwnPair
 from inductor_probe.model.whatif import Candidate, GraphWhatIf, Rank, Trial, TrialReason
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.report.pages.whatif import ranked, with_sides
@@ -55,6 +58,8 @@ _RANK_OF: dict[Standing, Rank] = {
 _OPEN: tuple[Rank, ...] = ("undecided", "not-tried")
 _PLACE_OF_KERNEL = re.compile(r"(?m)^# kernel path:.*$")
 _MINUTE = 60
+_OWN_S = 3.0
+"""Seconds of timing the program's own call with the best gain."""
 _Key: TypeAlias = tuple[Candidate, str | None]
 """A candidate and the graph of A that it was tried in; None stands for all graphs alike."""
 
@@ -119,7 +124,7 @@ def try_candidates(
             trust=trust,
             progress=progress or (lambda text: None),
             fixed=settings.budget if budget is None else None,
-            clock=_Clock(deadline, a.manifest.duration_s if a.manifest else 0.0, first_look),
+            clock=Clock(deadline, a.manifest.duration_s if a.manifest else 0.0, first_look),
             results=_Results(a, settings, plan.offers),
             only=only,
             same_code_only=same_code_only,
@@ -135,6 +140,7 @@ def try_candidates(
             for batch in batches([(one,) for one in tries.alone], most):
                 tries.compile(batch, timed=timed, certain=False)
             if budget is not None and timed:
+                tries.confirm()
                 tries.grow()
                 tries.together()
                 tries.grow()
@@ -143,49 +149,6 @@ def try_candidates(
     asked = [trial for trial in tries.results.all if trial.together or trial.candidate in candidates]
     trials = tuple(trial for trial in asked if only is None or trial.graph in (None, only.name))
     return Trials(a, trials, interrupted, tuple(tries.answers), settings.margin, settings.threads)
-
-
-@dataclass
-class _Clock:
-    """How long things take here, and what there is time for yet.
-
-    Attributes:
-        deadline: of all, by `time.monotonic`.
-        dump_s: the longest that dumps took; before the first one how long that of A took, perhaps on a busy
-            machine.
-        first_look: seconds of the first look at a candidate.
-        around_s: the longest that a look took besides what it measures.
-    """
-
-    deadline: float
-    dump_s: float
-    first_look: float
-    around_s: float = 0.0
-    _dumped: bool = False
-
-    def dumped(self, seconds: float) -> None:
-        """Record how long dumps took, several at once or one."""
-        self.dump_s = max(self.dump_s, seconds) if self._dumped else seconds
-        self._dumped = True
-
-    def looked(self, seconds: float, measured: float) -> None:
-        """Record how long a look took that was to measure for so long."""
-        self.around_s = max(self.around_s, seconds - measured)
-
-    def seconds_of(self, look: int) -> float:
-        """Return how long a look measures."""
-        return seconds_of(look, self.first_look)
-
-    def fits(self, look: int = 1, *, dump: bool = False) -> bool:
-        """Whether there is time for a look, and for a dump before it."""
-        seconds = self.around_s + self.seconds_of(look) + (self.dump_s if dump else 0.0)
-        return time.monotonic() + seconds <= self.deadline
-
-    @property
-    def left(self) -> str:
-        """What is left of the budget: `at most 4 min left`."""
-        left = max(0.0, self.deadline - time.monotonic())
-        return f"at most {left / _MINUTE:.0f} min left" if left >= _MINUTE else f"at most {left:.0f} s left"
 
 
 class _Results:
@@ -297,6 +260,7 @@ class _Tries:
         open: what is not decided yet, that which was looked at last behind the others.
         answers: the whole comparison of each candidate, where each is timed once.
         alone: candidates of groups that may be gains, or could not be judged there.
+        looked_at: graphs that were timed by now, with their partners.
         again: A, made once more, where that was asked for.
         server: imports torch once, for all looks.
     """
@@ -310,7 +274,7 @@ class _Tries:
     trust: bool
     progress: Callable[[str], None]
     fixed: float | None
-    clock: _Clock
+    clock: Clock
     results: _Results
     only: GraphOnDisk | None = None
     same_code_only: bool = False
@@ -318,6 +282,7 @@ class _Tries:
     open: dict[_Key, _Pair] = field(default_factory=dict)
     answers: list[WhatIf] = field(default_factory=list)
     alone: list[Candidate] = field(default_factory=list)
+    looked_at: dict[_Key, _Pair] = field(default_factory=dict)
     again: RunOnDisk | None = None
     server: Server | None = None
 
@@ -387,6 +352,10 @@ class _Tries:
             ProbeError: the script compiles another program each time.
         """
         candidate, run = dumped.candidate, dumped.run
+        if candidate.acts_around_code and self.fixed is None:
+            reason = TrialReason("around-code")
+            self.results.keep(Trial(candidate, "not-tried", reason=reason, together=together))
+            return
         if run is None or dumped.failure:
             self.results.keep(replace(dumped.trial, together=together))
             return
@@ -497,6 +466,7 @@ class _Tries:
         settings = replace(self.settings, budget=seconds, whole_call=self.fixed is None)
         begin = time.monotonic()
         self.open.pop(pair.key, None)
+        self.looked_at[pair.key] = pair
         try:
             graph = timed_graph(
                 pair.a,
@@ -552,6 +522,30 @@ class _Tries:
             if not self.clock.fits(so_far(pair)[0] + 1):
                 return
             self.look(pair)
+
+    def confirm(self) -> None:
+        """Time the program's own call with the best gain, in fresh processes of the script.
+
+        A graph that is called by itself has its memory at hand; what a program gains is what its call does.
+        """
+        best = next((one for one in self.results.all if one.rank == "gain" and one.same_as is None), None)
+        pair = self.looked_at.get((best.candidate, best.graph)) if best else None
+        if best is None or pair is None or best.own is not None:
+            return
+        seconds, runs = seconds_around([pair.a], replace(self.settings, own=True))
+        if time.monotonic() + 2 * seconds + _OWN_S > self.clock.deadline or not runs:
+            return
+        self.progress(self.status(str(best.candidate), "timing the program's own call"))
+        own = own_pair(
+            [pair.a],
+            [pair.b],
+            budget=_OWN_S,
+            margin=self.settings.margin,
+            threads=self.settings.threads,
+            progress=None,
+        )
+        if isinstance(own, OwnPair):
+            self.results.keep(replace(best, own=own.comparison))
 
     def together(self) -> None:
         """Try the gains at once, where there are several that do not lead to the same code."""

@@ -14,7 +14,7 @@ from inductor_probe.api.session import Graph, Run
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import seen_from
 from inductor_probe.model.output import Output
-from inductor_probe.model.overview import OverviewCost, OverviewIdea, OverviewOutput, OverviewPart
+from inductor_probe.model.overview import WORKS, OverviewCost, OverviewIdea, OverviewOutput, OverviewPart
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.overview import overview_page
@@ -23,6 +23,7 @@ from inductor_probe.report.shown import Shown
 if TYPE_CHECKING:
     from inductor_probe.analysis.overview import Missed
     from inductor_probe.model.bench import BenchSettings
+    from inductor_probe.model.call_parts import Side
     from inductor_probe.model.interruption import Interruption
     from inductor_probe.model.profile import Profile
     from inductor_probe.model.remark import Remark
@@ -208,7 +209,7 @@ class _Maker:
 
     def record(self) -> OverviewOutput:
         """Return what is known of the run."""
-        from inductor_probe.analysis.overview import agrees, missed, parts_of_call, parts_unmeasured, side_of
+        from inductor_probe.analysis.overview import agrees, busy_of, missed, parts_of_call, parts_unmeasured
 
         own, profiles = self._own, self._profiles
         graphs = [graph.compiled for graph in self._chosen]
@@ -238,7 +239,8 @@ class _Maker:
             comparison=own.comparison if own else None,
             threads=own.threads if own else profiles[0].threads if profiles else None,
             device=own.device if own else profiles[0].device if profiles else "",
-            side=side_of(own) if own else "host" if not profiles or profiles[0].device == "cpu" else "device",
+            side=self._side(),
+            busy=busy_of(profiles),
             parts=tuple(self._named(part) for part in shown),
             costs=tuple(map(self._cost, costs[:_MOST_COSTS])),
             try_=ideas,
@@ -253,6 +255,14 @@ class _Maker:
     def _named(self, part: OverviewPart) -> OverviewPart:
         """Return a part without its graph where there is one graph."""
         return part if len(self._graphs) > 1 else replace(part, graph="")
+
+    def _side(self) -> Side:
+        """Return whose parts are shown."""
+        from inductor_probe.analysis.overview import agrees, side_of
+
+        if self._own is not None and agrees(self._own):
+            return side_of(self._own)
+        return "device" if self._profiles and self._profiles[0].device != "cpu" else "host"
 
     def _cost(self, one: Missed) -> OverviewCost:
         from inductor_probe.report.pages.why import cause_sentence, row_text
@@ -277,6 +287,8 @@ class _Maker:
             whole: seconds of the call, that shares are of. in_call: the graphs that it runs, if known.
         """
         from inductor_probe.analysis.causes.candidates import offers_of
+        from inductor_probe.analysis.overview import busy_of
+        from inductor_probe.model.whatif import Candidate
         from inductor_probe.report.pages.why import row_text
 
         graphs = self._graphs if len(self._graphs) <= MOST_GRAPHS else self._chosen
@@ -285,8 +297,14 @@ class _Maker:
         offers = offers_of([graph.compiled for graph in graphs], threads, times)
         ranked = sorted(offers, key=lambda offer: -offer.expected)  # stable: by the ledger where alike
         ideas: dict[str, OverviewIdea] = {}
+        waiting = busy_of(self._profiles)
+        if waiting is not None and whole and waiting < WORKS * whole:
+            cudagraphs = Candidate(settings=(("inductor.triton.cudagraphs", "True"),))
+            command = f"probe whatif {self._name} {cudagraphs.command}"
+            text = 'CUDA graphs are off; in the program torch.compile(..., mode="reduce-overhead")'
+            ideas[text] = OverviewIdea(command, 1 - waiting / whole, text)
         for offer in ranked:
-            if all(cause.kind == "passed" for _, cause in offer.causes):
+            if offer.candidate.acts_around_code or all(one.kind == "passed" for _, one in offer.causes):
                 continue
             mine = [time for (graph, _), time in offer.pieces.items() if not in_call or graph in in_call]
             at_most = None if offer.at_most is None or not whole else min(sum(mine) / whole, 1.0)

@@ -180,7 +180,8 @@ def whatif(
         if only is None or graph_a.path == only.path
     )
     own = None
-    if only is None and _is_of_other_form(diffs, graphs):
+    around = candidate is not None and candidate.acts_around_code
+    if only is None and (around or _is_of_other_form(diffs, graphs)):
         own = own_pair(
             *_not_timed_graphs(a, b, diffs, graphs),
             budget=settings.budget,

@@ -18,6 +18,10 @@ GPU; the bytes that kernels read and write, which bound their time from below, t
 these is known."""
 
 
+WORKS = 0.7
+"""A GPU that works for less of a call waits for the host, mostly."""
+
+
 class OverviewPart(Struct, frozen=True):
     """A part of a call.
 
@@ -84,6 +88,7 @@ class OverviewOutput(Output, frozen=True, kw_only=True, rename={"try_": "try"}):
             is of the graphs alone where the callable could not be called; None where nothing was measured.
         name: of the callable, or the graph that was timed in its place. comparison: of both.
         threads: of torch. device: `cpu` or `cuda`. side: whose parts these are, the host's or the GPU's.
+        busy: seconds of a call that a GPU works; None on a CPU.
         parts: the largest, by share. costs: missed optimisations by the share of what they are about.
         try_: what can gain most first. tries: how many changes are offered in all, and `try_all` tries.
         interruptions: graph breaks and recompiles, the most frequent first.
@@ -101,6 +106,7 @@ class OverviewOutput(Output, frozen=True, kw_only=True, rename={"try_": "try"}):
     threads: int | None = None
     device: str = ""
     side: Side = "host"
+    busy: float | None = None
     parts: tuple[OverviewPart, ...] = ()
     costs: tuple[OverviewCost, ...] = ()
     try_: tuple[OverviewIdea, ...] = ()

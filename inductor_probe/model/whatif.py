@@ -32,7 +32,8 @@ are not the same; the code of both could not be run; or this machine has no GPU 
 
 TrialCode: TypeAlias = Literal[
     "refused", "script-failed", "nothing-compiled", "no-partner", NotTimed, "not-turned", "wrong-values",
-    "baseline-wrong", "not-compiled", "call-not-timed", "among-others", "reported",
+    "baseline-wrong", "not-compiled", "call-not-timed", "among-others", "around-code",
+    "reported",
 ]  # fmt: skip
 """Why a candidate has its rank, where neither the times of the whole call nor the rank says it:
 
@@ -43,6 +44,7 @@ TrialCode: TypeAlias = Literal[
   the graph does, so that nothing was timed; `not-compiled`: g++ or Triton refuse the code of B;
   `call-not-timed`: kernels were timed, and not the whole call; `among-others`: what it is about was timed
   in code in which others were turned as well, that have nothing to do with it, and took no less time;
+- `around-code`: it changes how the code is called, which is not timed here;
 - `reported`: what an earlier probe wrote down, which had no codes.
 """
 
@@ -74,6 +76,10 @@ _AT_RUN_TIME = re.compile(
     "|CUDNN|NVIDIA|NCCL|HIP|HSA)_"
 )
 """How variables begin that libraries read as code is loaded or run, and not inductor alone as it compiles."""
+
+
+_AROUND = "inductor.triton.cudagraph"
+"""How settings begin that change how compiled code is called, and not the code."""
 
 
 def acts_at_run_time(variable: str) -> bool:
@@ -117,6 +123,11 @@ class Candidate(Struct, frozen=True):
     def not_timed_with(self) -> tuple[str, ...]:
         """Its variables that act while code runs, too: both sides are timed in one process, without them."""
         return tuple(name for name, _ in self.variables if acts_at_run_time(name))
+
+    @property
+    def acts_around_code(self) -> bool:
+        """Whether it changes how code is called (CUDA graphs), which only a call of the user's shows."""
+        return any(name.startswith(_AROUND) for name, _ in self.settings)
 
     @property
     def command(self) -> str:
@@ -261,6 +272,7 @@ class Trial(Struct, frozen=True):
         run: B's folder. file: the program that timed it last.
         together: whether it is the gains of others at once.
         at_most: the share of a call that it could gain, by what it is about; None where that is not known.
+        own: the program's own call with it against that of A, of the best gain; None where it was not timed.
     """
 
     candidate: Candidate
@@ -276,6 +288,7 @@ class Trial(Struct, frozen=True):
     file: Path | None = None
     together: bool = False
     at_most: float | None = None
+    own: Comparison | None = None
 
     @property
     def ratio(self) -> float | None:

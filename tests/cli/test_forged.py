@@ -38,6 +38,7 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--runs", "RUN", "RUN"),
     ),
     "profile": (("RUN",), ("RUN/evil.py",), ("RUN/torchinductor/GRAPH/output_code.py",)),
+    "overview": (("RUN",), ("RUN", "--again"), ("RUN/evil.py",)),
     "expect": (
         ("RUN", "--kernels", "1"),
         ("RUN/evil.py", "--kernels", "1"),

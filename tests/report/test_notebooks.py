@@ -167,6 +167,8 @@ def test_two_dumps_are_told_apart(folder: Path) -> None:
 @pytest.mark.takes(15)
 def test_the_other_decision_is_right_and_what_changed_is_told(folder: Path) -> None:
     ran = Ran("05_the_other_decision", folder)
+    assert "where the time goes" in ran.text("overview = ip.overview")
+    assert "cpp_fused_flip_0" in ran.html("overview = ip.overview")
     assert "non-contiguous" in ran.html('first.why("op0"')
     assert "stride -1" in ran.text('first.why("op0"')
     answer = ran.text("answer = first.whatif")

@@ -13,6 +13,7 @@ from msgspec import Struct
 from inductor_probe.model.bench import Side
 from inductor_probe.model.profile import NestTime, Profile
 
+_WAITS = 0.5
 Piece = tuple[str, float]
 """What was timed (`cpp_fused_add_0`, `cpp_fused_add_0, loop nest 2`), and its seconds in a call."""
 
@@ -54,18 +55,23 @@ class Times(Struct, frozen=True):
 
 
 def times_of(profile: Profile) -> Times:
-    """Return the times of a profile: of a GPU's kernels those of the GPU."""
+    """Return the times of a profile: of a GPU's kernels those of the GPU, or of launching them.
+
+    Where the GPU waits for the host in most of a call, a kernel that is faster gains nothing: what counts is
+    how long the host launches it.
+    """
     side: Side = "host" if profile.device == "cpu" else "device"
-    kernels = {
-        part.name: max(part.seconds, 0.0)
-        for part in profile.parts
-        if part.side == side and part.kind in ("kernel", "library")
-    }
+    parts = [part for part in profile.parts if part.side == side and part.kind in ("kernel", "library")]
+    kernels = {part.name: max(part.seconds, 0.0) for part in parts}
     whole = profile.part("call", side)
-    others = [
-        part.seconds
-        for part in profile.parts
-        if part.side == side and part.kind == "library" and not part.nodes
-    ]
     call = max(profile.call, whole.seconds if whole else 0.0)
-    return Times(kernels, profile.nests, call, sum(others) if side == "device" else 0.0)
+    if side == "host":
+        return Times(kernels, profile.nests, call)
+    if sum(kernels.values()) < _WAITS * call:
+        launching: dict[str, float] = {}
+        for line in profile.lines:
+            if line.kind in ("launch", "library"):
+                launching[line.target] = launching.get(line.target, 0.0) + max(line.seconds, 0.0)
+        return Times(launching, (), call)
+    others = sum(part.seconds for part in parts if part.kind == "library" and not part.nodes)
+    return Times(kernels, (), call, others)

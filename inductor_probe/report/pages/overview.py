@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inductor_probe.model.overview import OverviewCost, OverviewOutput, OverviewPart
+from inductor_probe.model.overview import WORKS, OverviewCost, OverviewOutput, OverviewPart
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Name, RemarkLine, Table
 from inductor_probe.report.pages.call_parts import PART_NAMES
 from inductor_probe.report.pages.kernels import first_of
@@ -35,8 +35,7 @@ def overview_page(record: OverviewOutput) -> Iterator[Block]:
     if (others := len(record.interruptions) - _MOST_LINES) > 0:
         yield Line((f"{others} more causes of recompiles and graph breaks: --json has all", "dim"))
     if record.parts:
-        waits = ": the GPU waits for the host" if record.side == "host" and record.device == "cuda" else ""
-        yield Heading((_BASIS[record.basis] + waits, "bold"), 2)
+        yield Heading((_BASIS[record.basis] + _busy(record), "bold"), 2)
         yield _parts(record.parts, record.basis)
     if record.costs:
         yield Heading(("what was missed there", "bold"), 2)
@@ -69,6 +68,14 @@ def _sentence(record: OverviewOutput) -> str:
     if record.call is not None:
         return f"A call of {record.name} takes {duration(record.call)} {threads}; eager was not timed."
     return f"{record.run.name}: nothing was measured."
+
+
+def _busy(record: OverviewOutput) -> str:
+    """Say how long a GPU works where it waits for the host mostly."""
+    if record.busy is None or record.call is None or record.busy > WORKS * record.call:
+        return ""
+    whose = "parts of the GPU" if record.side == "device" else "parts of the host"
+    return f": the GPU works {duration(record.busy)} of it, and waits for the host; {whose}"
 
 
 def _parts(parts: Sequence[OverviewPart], basis: str) -> Table:

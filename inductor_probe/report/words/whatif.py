@@ -80,6 +80,7 @@ _REASONS: Mapping[TrialCode, str] = {
     "not-run": "{message}",
     "no-gpu": "{message}",
     "call-not-timed": "the whole call could not be timed",
+    "around-code": "it changes how code is called: probe whatif with it alone times the program's own call",
     "reported": "{message}",
 }
 """Of codes that need no more than their operands; those of `NotTimed` are above."""
@@ -160,7 +161,9 @@ def _timed_words(timed: GraphWhatIf | Trial, margin: float, threads: int) -> str
     # a decision about threads is one about a machine that has several
     alone = threads == 1 and timed.turned is not None and "threads" in timed.turned.kinds
     of_threads = ", both timed with one thread" if alone else ""
-    return f"{gain_words(timed.call, margin)}{kernel}, same result{of_threads}"
+    own = timed.own if isinstance(timed, Trial) else None
+    of_program = f"; the program's own call {gain_words(own, margin)}" if own else ""
+    return f"{gain_words(timed.call, margin)}{kernel}{of_program}, same result{of_threads}"
 
 
 def _subject(turned: Turned | None, candidate: Candidate | None, graph: str | None) -> str:
@@ -260,7 +263,8 @@ def _of_call(trial: Trial, margin: float) -> str:
     few = ""
     if trial.rank == "undecided" and 0 < processes < PROCESSES:
         few = f": {counted(processes, 'process', 'processes')} timed, of {PROCESSES} that a verdict needs"
-    return f"{gain_words(trial.call, margin)}{few}"
+    own = f"; the program's own call {gain_words(trial.own, margin)}" if trial.own else ""
+    return f"{gain_words(trial.call, margin)}{few}{own}"
 
 
 def reason_words(reason: TrialReason) -> str:
