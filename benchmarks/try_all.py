@@ -1,4 +1,4 @@
-"""How far `probe whatif --try-all` comes in its budget, and whether it finds a planted gain as large as it is.
+"""How far `probe whatif --try-all` comes in its budget, and whether it finds a planted gain, and its size.
 
     python benchmarks/try_all.py [--budget 120s]
 
