@@ -89,7 +89,8 @@ def _of_profile(profile: Profile, whole: float) -> Iterator[OverviewPart]:
     side = "host" if profile.device == "cpu" else "device"
     scale = profile.call / whole if whole else 0.0
     for part in profile.parts:
-        if part.side == side and part.kind not in _SUMS and part.seconds > part.uncertainty:
+        unknown = part.kind in _SUMS or (part.kind == "gap" and side == "host")  # what is in no part
+        if part.side == side and not unknown and part.seconds > part.uncertainty:
             yield from _of_part(part, profile, scale)
 
 

@@ -194,6 +194,9 @@ class _Maker:
         own = [call for call in (known.own if known else ()) if ids.intersection(call.graphs)]
         self._others = sorted(own, key=lambda call: -call.compiled)
         self._own: OwnCall | None = self._others.pop(0) if own else None
+        records = run.manifest.graphs if run.manifest else ()
+        names = {one.name for one in records if self._own and one.compile_id in self._own.graphs}
+        self._profiles = [one for one in self._profiles if one.graph in names] or self._profiles
         self._no_own: NoOwnCall | None = known.no_own if known else None
 
     @property

@@ -5,8 +5,10 @@ Read through NVML (the `pynvml` module of nvidia-ml-py) or else `nvidia-smi`; wi
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
+import re
 import subprocess
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -16,6 +18,7 @@ from msgspec import Struct
 
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 
+_DEVICE = re.compile(r"cuda(?::\d+)?")
 REASONS = {
     0x4: "power_limit",
     0x8: "hardware_slowdown",
@@ -74,8 +77,17 @@ class GpuState(Struct, frozen=True):
 
 
 def names_gpu(source: str) -> bool:
-    """Tell whether generated code names a GPU: `device='cuda'`, as `torch.device` prints itself."""
-    return "'cuda" in source
+    """Tell whether generated code names a GPU: a text in it is a device, as `torch.device` takes it.
+
+    `empty_strided(..., device='cuda')` does, and neither a comment about one nor `'cuda_utils.h'`.
+    """
+    if "cuda" not in source:
+        return False
+    try:
+        texts = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    except SyntaxError:  # whoever runs it says where
+        return False
+    return any(isinstance(text, str) and _DEVICE.fullmatch(text) for text in texts)
 
 
 def gpu_states(

@@ -80,6 +80,13 @@ def test_parts_that_were_timed_on_a_busy_machine_are_not_those_of_the_call() -> 
     assert names == {"loop nest 1 of k_0", "loop nest 2 of k_0", "extern_kernels.mm", "check"}
 
 
+def test_what_is_in_no_part_of_a_call_is_none() -> None:
+    with_gap = replace(CPU, parts=(*CPU.parts, part("gap", "gap", "host", 5e-4, 1e-3)))
+    assert "gap" not in {one.name for one in parts_of_call(None, [with_gap])}
+    record = OverviewOutput(run=RUN, basis="time", parts=parts_of_call(None, [with_gap]))
+    assert "checks of sizes and strides" in to_text(overview_page(record), 200)
+
+
 def test_where_the_gpu_waits_the_parts_are_those_of_the_host() -> None:
     rows = (row("kernel", "triton_a", "device", 2e-4), row("gap", "gap", "device", 8e-4),
             row("launches", "launches", "host", 9e-4), row("compiled", "compiled", "host", 1e-3))  # fmt: skip

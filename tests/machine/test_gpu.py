@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import asdict
 
-from inductor_probe.machine.gpu import GpuState, gpu_remarks, gpu_state, reasons_of
+from inductor_probe.machine.gpu import GpuState, gpu_remarks, gpu_state, names_gpu, reasons_of
 from inductor_probe.report.words.remarks import sentence
 
 POWER_CAP, THERMAL, IDLE, SET = 0x4, 0x40, 0x1, 0x2
@@ -155,3 +155,20 @@ def test_times_that_clocks_were_throttled_are_read_in_seconds() -> None:
         ("power_limit", 1.5), ("thermal", 1.5), ("board_limit", 1.5), ("reliability", 1.5),
     )  # fmt: skip
     assert gpu_state("1", nvml=lambda: nvml(refuses=("nvmlDeviceGetViolationStatus",))).throttled_s == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("buf0 = empty_strided((2,), (1,), device='cuda')", True),
+        ("x = rand_strided((2,), (1,), device='cuda:0', dtype=torch.float32)", True),
+        ('async_compile.triton("k", """tl.load""", device_str="cuda")', True),
+        ("device = torch.device(type='cuda', index=1)", True),
+        ("# runs with device='cuda' as well\nx = 1", False),
+        ("include = 'cuda_utils.h'", False),
+        ("x = 'cpu'", False),
+        ("x = 'cuda' if", False),
+    ],
+)
+def test_code_names_a_gpu_where_a_text_in_it_is_a_device(code: str, named: bool) -> None:
+    assert names_gpu(code) == named

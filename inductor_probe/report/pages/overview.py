@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.overview import WORKS, OverviewCost, OverviewOutput, OverviewPart
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Name, RemarkLine, Table
-from inductor_probe.report.pages.call_parts import PART_NAMES
+from inductor_probe.report.pages import call_parts, profile
 from inductor_probe.report.pages.kernels import first_of
 from inductor_probe.report.units import bytes_text, duration
 from inductor_probe.report.words.interruptions import best_remedy
@@ -17,6 +17,7 @@ _BASIS = {
     "bound": "where the time goes at least: bounds of this GPU, nothing was measured",
     "bytes": "which kernels move the bytes: nothing was measured",
 }
+_NAMES = {**profile.PART_NAMES, **call_parts.PART_NAMES}
 _MOST_LINES = 3
 
 
@@ -90,7 +91,7 @@ def _parts(parts: Sequence[OverviewPart], basis: str) -> Table:
     ]
     rows: list[list[Cell]] = [
         [
-            Name(PART_NAMES.get(part.name, part.name) + (f" ({part.graph})" if part.graph else "")),
+            Name(_NAMES.get(part.name, part.name) + (f" ({part.graph})" if part.graph else "")),
             _share(part.share),
             duration(part.time) if part.time is not None else "-",
             bytes_text(part.bytes) if part.bytes is not None else "-",

@@ -13,7 +13,7 @@ from inductor_probe.report.units import bytes_text, counted, duration, rate_text
 from inductor_probe.report.words.layouts import FEATURES
 from inductor_probe.report.words.remarks import sentence
 
-_NAMES = {
+PART_NAMES = {
     "launches": "launching kernels",
     "allocation": "allocation",
     "check": "checks of sizes and strides",
@@ -310,7 +310,7 @@ def _compared_cells(part: ComparedPart) -> list[Cell]:
 def _compared_name(part: ComparedPart) -> str:
     names = part.names_a or part.names_b
     if part.kind not in ("kernel", "library", "nest"):
-        return _NAMES.get(part.kind, names[0])
+        return PART_NAMES.get(part.kind, names[0])
     first, second = " + ".join(part.names_a), " + ".join(part.names_b)
     return first if first == second or not second else (f"{first} -> {second}" if first else second)
 
@@ -324,7 +324,7 @@ def _signed(seconds: float | None, *, plus: bool = True) -> str:
 
 def _name(part: ProfilePart) -> str:
     times = f" x{part.count}" if part.count > 1 and part.kind not in ("other", "free", "check") else ""
-    return f"{_NAMES.get(part.kind, part.name)}{times}"
+    return f"{PART_NAMES.get(part.kind, part.name)}{times}"
 
 
 def _time(seconds: float, off: float) -> str:
