@@ -23,7 +23,12 @@ FOLLOWED = [*ALL, REPOSITORY / "CONTRIBUTING.md"]
 def readers(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> dict[Path, Reader]:
     base = tmp_path_factory.mktemp("guides")
     dumps: dict[str, Dumped] = {}
-    return {guide: follower(base / guide.stem, base / "state", dumps, fork_server) for guide in FOLLOWED}
+    # The tour asks about the latest run, which a copy of an earlier dump is not.
+    own = {GUIDES / "tour.md": dict[str, Dumped]()}
+    return {
+        guide: follower(base / guide.stem, base / "state", own.get(guide, dumps), fork_server)
+        for guide in FOLLOWED
+    }
 
 
 @pytest.mark.compiles
