@@ -17,12 +17,11 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.overview import Basis, OverviewPart
 from inductor_probe.model.own_call import OwnCall
-from inductor_probe.model.profile import NestTime, Profile, ProfilePart
+from inductor_probe.model.profile import WORKS, NestTime, Profile, ProfilePart
 from inductor_probe.model.span import SourceLine, own_lines
 
 _MOST_LINES = 3
 _AS_LONG = 1.3
-_WAITS = 0.5
 _SUMS = ("call", "compiled")
 _WORK = ("kernel", "library", "copy")
 """Kinds of parts that have names; of others the kind is the name."""
@@ -51,7 +50,7 @@ def parts_of_call(own: OwnCall | None, profiles: Sequence[Profile]) -> tuple[Ove
 def side_of(own: OwnCall) -> Side:
     """Return whose parts say where a call's time goes: the host's, where the GPU waits for it mostly."""
     gap = own.parts.row("gap", "device") if own.parts else None
-    busy = own.device != "cpu" and (gap is None or gap.share < _WAITS)
+    busy = own.device != "cpu" and (gap is None or gap.share < 1 - WORKS)
     return "device" if busy else "host"
 
 
@@ -62,7 +61,7 @@ def busy_of(profiles: Sequence[Profile]) -> float | None:
 
 
 def agrees(own: OwnCall) -> bool:
-    """Whether the parts of a call were timed as the call was: not where other programs had the machine."""
+    """Whether the parts of a call, timed by themselves, take about what the call does."""
     if own.parts is None or (whole := own.parts.row("compiled")) is None:
         return False
     return 1 / _AS_LONG < (own.parts.wall or whole.seconds) / own.compiled < _AS_LONG
@@ -192,7 +191,7 @@ def missed(
         whole: seconds of the call; None where shares are of all bytes that kernels read and write.
     """
     total = sum(_bytes(row) or 0 for graph in graphs for row in kernel_rows(graph) if row.launches)
-    found = []
+    rows = []
     for graph in graphs:
         groups: dict[object, list[Cause]] = {}
         for cause in graph_causes(graph, times=times.get(graph.name)).causes:
@@ -214,7 +213,7 @@ def missed(
             if whole is None and total:
                 share = sum(counted.values()) / total
             if share is None or share > 0:
-                found.append(
+                rows.append(
                     Missed(graph.name, causes[0], len(causes), min(share, 1.0) if share else share, time)
                 )
-    return tuple(sorted(found, key=lambda one: -(one.share or 0.0)))
+    return tuple(sorted(rows, key=lambda one: -(one.share or 0.0)))

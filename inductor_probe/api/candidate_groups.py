@@ -52,13 +52,12 @@ class Plan(Struct, frozen=True):
 
     Attributes:
         entries: candidates that are compiled at once; of most there is one.
-        dropped: that can gain less than the margin. times: of the graphs of A.
+        dropped: that can gain less than the margin. offers: all that is offered, by candidate.
     """
 
     entries: tuple[tuple[Candidate, ...], ...]
     dropped: tuple[Offer, ...] = ()
     offers: Mapping[Candidate, Offer] = {}
-    times: Mapping[str, Times] = {}
 
     def seconds(self, dump_s: float, most_at_once: int) -> float:
         """Return about how long all of it takes: dumps, and what is measured of each."""
@@ -77,16 +76,16 @@ def plan_of(
     }
     known = [offers[candidate] for candidate in candidates if candidate in offers]
     dropped = [one for one in known if one.at_most is not None and one.at_most < settings.margin]
-    kept = [one for one in known if one not in dropped]
+    open_offers = [one for one in known if one not in dropped]
     given = [(candidate,) for candidate in candidates if candidate not in offers]  # by somebody who wants it
-    alone = [one for one in kept if not _may_be_grouped(one)]
-    grouped = _groups([one for one in kept if _may_be_grouped(one)])
+    alone = [one for one in open_offers if not _may_be_grouped(one)]
+    grouped = _groups([one for one in open_offers if _may_be_grouped(one)])
     several = [group for group in grouped if len(group) >= _LEAST]
     alone += [one for group in grouped if group not in several for one in group]
     entries = [(max(one.expected for one in group), group) for group in (*([one] for one in alone), *several)]
     entries.sort(key=lambda entry: (any(times_code(one.candidate) for one in entry[1]), -entry[0]))
     ordered = [tuple(one.candidate for one in group) for _, group in entries]
-    return Plan((*given, *ordered), tuple(dropped), offers, times)
+    return Plan((*given, *ordered), tuple(dropped), offers)
 
 
 def planned(
@@ -107,11 +106,11 @@ def planned(
 
 def plan_text(plan: Plan, a: RunOnDisk, budget: float, margin: float) -> str:
     """`67 candidates: 36 can gain more than 1 % of a call; that takes about 2 min, 5 min at most`."""
-    kept = sum(map(len, plan.entries))
+    count = sum(map(len, plan.entries))
     seconds = plan.seconds(a.manifest.duration_s if a.manifest else 0.0, most_at_once(a))
     times = [f"{one / 60:.0f} min" if one >= 120 else f"{one:.0f} s" for one in (seconds, budget)]
-    can = f"{kept} can gain more than {margin * 100:.3g} % of a call"
-    return f"{kept + len(plan.dropped)} candidates: {can}; that takes about {times[0]}, {times[1]} at most"
+    can = f"{count} can gain more than {margin * 100:.3g} % of a call"
+    return f"{count + len(plan.dropped)} candidates: {can}; that takes about {times[0]}, {times[1]} at most"
 
 
 def _may_be_grouped(offer: Offer) -> bool:

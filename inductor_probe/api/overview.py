@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from inductor_probe.api.session import Graph, Run
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import seen_from
+from inductor_probe.model.debug_dir import TREE
 from inductor_probe.model.output import Output
-from inductor_probe.model.overview import WORKS, OverviewCost, OverviewIdea, OverviewOutput, OverviewPart
+from inductor_probe.model.overview import OverviewCost, OverviewIdea, OverviewOutput, OverviewPart
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
+from inductor_probe.model.profile import WORKS
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.overview import overview_page
 from inductor_probe.report.shown import Shown
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from inductor_probe.model.remark import Remark
 
 BUDGET_S = 20.0
-_TREE = "torch_compile_debug"
 LONGEST_DUMP_S = 30.0
 """A dump of the program that took longer is not made once more to try what avoids recompiles."""
 MOST_GRAPHS = 4
@@ -89,8 +90,8 @@ def overview(
         for graph in chosen:
             graph.forget_times()
     record = _Maker(run, graphs, chosen, why).record()
-    found = _interruptions(run, trust=trust, progress=progress if measure else None, dump=measure)
-    return Overview(replace(record, interruptions=found))
+    interrupted = _interruptions(run, trust=trust, progress=progress if measure else None, dump=measure)
+    return Overview(replace(record, interruptions=interrupted))
 
 
 def _interruptions(
@@ -98,12 +99,12 @@ def _interruptions(
 ) -> tuple[Interruption, ...]:
     """Return graph breaks and recompiles, and what avoids them: settings for that are tried in a dump."""
     from inductor_probe.analysis.interruptions import checked, interruptions, settings_of
-    from inductor_probe.report.words.interruptions import told
+    from inductor_probe.report.words.interruptions import with_sentences
 
     found = interruptions(run.manifest)
     if (settings := settings_of(found)) and (other := _otherwise(run, settings, trust, dump, progress)):
         found = checked(found, interruptions(other.manifest))
-    return tuple(map(told, found))
+    return tuple(map(with_sentences, found))
 
 
 def _otherwise(
@@ -208,7 +209,7 @@ class _Maker:
         label = run.manifest.label if run.manifest else None
         if label and run_labelled(label, here) == run.path:
             return label
-        return run.path.name if run.path.parent == here / _TREE else str(seen_from(run.path, here))
+        return run.path.name if run.path.parent == here / TREE else str(seen_from(run.path, here))
 
     def record(self) -> OverviewOutput:
         """Return what is known of the run."""
@@ -291,7 +292,6 @@ class _Maker:
         """
         from inductor_probe.analysis.causes.candidates import offers_of
         from inductor_probe.analysis.overview import busy_of
-        from inductor_probe.model.whatif import Candidate
         from inductor_probe.report.pages.why import row_text
 
         graphs = self._graphs if len(self._graphs) <= MOST_GRAPHS else self._chosen
@@ -300,12 +300,13 @@ class _Maker:
         offers = offers_of([graph.compiled for graph in graphs], threads, times)
         ranked = sorted(offers, key=lambda offer: -offer.expected)  # stable: by the ledger where alike
         ideas: dict[str, OverviewIdea] = {}
-        waiting = busy_of(self._profiles)
-        if waiting is not None and whole and waiting < WORKS * whole:
-            cudagraphs = Candidate(settings=(("inductor.triton.cudagraphs", "True"),))
-            command = f"probe whatif {self._name} {cudagraphs.command}"
-            text = 'CUDA graphs are off; in the program torch.compile(..., mode="reduce-overhead")'
-            ideas[text] = OverviewIdea(command, 1 - waiting / whole, text)
+        busy = busy_of(self._profiles)
+        if busy is not None and whole and busy < WORKS * whole:
+            for offer in offers:
+                if offer.candidate.acts_around_code:  # that `why` offers for this graph
+                    command = f"probe whatif {self._name} {offer.candidate.command}"
+                    text = row_text(offer.causes[0][1])
+                    ideas.setdefault(text, OverviewIdea(command, 1 - busy / whole, text))
         for offer in ranked:
             if offer.candidate.acts_around_code or all(one.kind == "passed" for _, one in offer.causes):
                 continue
@@ -350,8 +351,8 @@ class _Maker:
             yield why_no_own_call(self._no_own)
         if self._own is not None and self._profiles and not agrees(self._own):
             yield (
-                "the parts of the call on a quiet machine: other programs ran while they were timed (measure "
-                "them again with --again); shares are of each graph by itself"
+                "the parts of the call itself: timed by themselves they take another time than the call "
+                "(measure them again with --again); shares are of each graph by itself"
             )
         for call in self._others:
             yield f"{call.name}: {duration(call.compiled)} a call, eager {duration(call.eager)}"

@@ -14,9 +14,11 @@ predictors have to be filled again.
 
 from __future__ import annotations
 
+import math
 import resource
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,13 +57,13 @@ def kept_lap(side: Side, number: int, tries: int = TRIES) -> Lap:
         return Lap(side.lap(number))
     best, fresh = Lap(0.0), False
     for taken in range(1, tries + 1):
-        queued = seconds_queued() if torch.get_num_threads() > 1 else None
+        threads = torch.get_num_threads()
+        queued = seconds_queued() if threads > 1 else None
         before, wall, cpu = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter(), time.process_time()
         seconds = side.lap(number)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         after = resource.getrusage(resource.RUSAGE_SELF)
         lost, waited = after.ru_nivcsw - before.ru_nivcsw, 1 - cpu / wall
-        threads = torch.get_num_threads()
         if lost and queued is not None and seconds_queued() - queued < NOTHING_OF_ALL * wall:
             lost = 0  # the system took a core for microseconds, as it does where threads have all of them
         alone = threads == 1 and after.ru_nvcsw == before.ru_nvcsw and not side.drifting
@@ -112,16 +114,17 @@ def seconds_queued() -> float:
 
     The second number of /proc/PID/task/TID/schedstat, in nanoseconds (Documentation/scheduler/sched-stats).
     """
-    try:
-        texts = [(thread / "schedstat").read_text() for thread in Path("/proc/self/task").iterdir()]
-        return sum(int(text.split()[1]) for text in texts) / 1e9
-    except (OSError, IndexError, ValueError):  # another system, or a thread that ends meanwhile
-        return float("inf")
+    queued = list[int]()
+    for thread in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(OSError, IndexError, ValueError):  # it ends meanwhile, or the system does not count
+            queued.append(int(thread.read_text().split()[1]))
+    return sum(queued) / 1e9 if queued else float("inf")
 
 
 def nanoseconds_queued() -> int:
-    """Return `seconds_queued`, where it is known, in nanoseconds."""
-    return int(seconds_queued() * 1e9)
+    """Return `seconds_queued` in nanoseconds, 0 where it is not known."""
+    seconds = seconds_queued()
+    return int(seconds * 1e9) if math.isfinite(seconds) else 0
 
 
 def involuntary_switches() -> int:

@@ -38,7 +38,7 @@ class Remedy(Struct, frozen=True):
             is one.
         checked: whether it was gone when the program was dumped with the settings of all remedies; None where
             that was not tried.
-        text: what to do, in a sentence; empty until somebody is told.
+        text: what to do, in a sentence; empty before `report/words` made it.
     """
 
     code: RemedyCode
@@ -55,7 +55,7 @@ class Interruption(Struct, frozen=True):
         reason: in dynamo's words. where: the line (`model.py:17`); empty where dynamo does not say.
         code: of that line, as far as dynamo says.
         times: how often. graphs: that were compiled for it.
-        text: a sentence of it; empty until somebody is told.
+        text: a sentence of it; empty before `report/words` made it.
     """
 
     kind: InterruptionKind

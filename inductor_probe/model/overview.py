@@ -18,10 +18,6 @@ GPU; the bytes that kernels read and write, which bound their time from below, t
 these is known."""
 
 
-WORKS = 0.7
-"""A GPU that works for less of a call waits for the host, mostly."""
-
-
 class OverviewPart(Struct, frozen=True):
     """A part of a call.
 

@@ -18,6 +18,9 @@ from inductor_probe.model.timing import Roofline
 PROFILE_NAME = "probe_profile.json"
 """In the folder of a run: what was profiled of it last, a `ProfileOutput` without timelines."""
 
+WORKS = 0.5
+"""A GPU that works for less of a call waits for the host, mostly."""
+
 ClockName: TypeAlias = Literal["tsc", "steady_clock", "thread_cpu"]
 """What C++ kernels read: the processor's time stamp counter, `std::chrono::steady_clock`, or, as the lines of
 the wrapper do, too, the CPU time of the thread, which does not go on while others have its core."""

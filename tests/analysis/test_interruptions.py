@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from inductor_probe.analysis.interruptions import checked, interruptions, recompile_of, settings_of
 from inductor_probe.model.interruption import InterruptionCause
 from inductor_probe.model.manifest import GraphBreak, GraphRecord, LimitHit, Manifest
-from inductor_probe.report.words.interruptions import best_remedy, interruption_sentence, told
+from inductor_probe.report.words.interruptions import best_remedy, interruption_sentence, with_sentences
 from tests.builders import manifest
 
 _HINT = "(HINT: torch.compile considers integer attributes of the nn.Module to be static.)"
@@ -46,7 +46,7 @@ def test_a_guard_says_which_value_of_the_user_changed(
     assert (one.cause, one.value, one.where) == (cause, value, where)
     assert "(HINT" not in one.reason
     assert interruption_sentence(one).startswith("compiled again: ")
-    assert all(remedy.text for remedy in told(one).remedies)
+    assert all(remedy.text for remedy in with_sentences(one).remedies)
 
 
 def run(*guards: str, breaks: tuple[GraphBreak, ...] = (), limits: tuple[LimitHit, ...] = ()) -> Manifest:
@@ -90,6 +90,6 @@ def test_a_remedy_that_was_tried_says_whether_it_helped() -> None:
         ("dynamic", True),
     ]
     assert [remedy.checked for remedy in integer.remedies] == [False, None]
-    best = best_remedy(told(size))
+    best = best_remedy(with_sentences(size))
     assert best is not None
     assert best.text == "torch.compile(..., dynamic=True) [checked: it is gone]"

@@ -31,8 +31,8 @@ _OF_READERS: tuple[DecisionKind, ...] = ("layout", "copy", "realization", "rewri
 _BROUGHT: Mapping[DecisionKind, float] = {
     "vectorisation": 0.5, "reduction": 0.3, "fusion": 0.2, "layout": 0.2, "realization": 0.15, "loops": 0.1,
 }  # fmt: skip
-"""Of the time of what a decision is about, about what another one brought where it gained: the programs of
-`docs/findings/`. It orders candidates, and says nothing of any of them."""
+"""Of the time of what a decision is about, what another one may bring: guesses, not measured. They put
+candidates into an order, and drop none."""
 _BROUGHT_ELSE = 0.1
 _WORTH: Mapping[RemarkKind, float] = {"missed": 1.0, "hazard": 1.0, "analysis": 0.5, "passed": 0.2}
 """What went well is rarely better undone."""
@@ -46,7 +46,7 @@ class Offer(Struct, frozen=True):
         at_most: the share of a call that is spent in what these decisions are about: no more can be gained
             there. The largest of the graphs' where they are several; None where that is not known, as of a
             decision about a graph as a whole, or where nothing was timed.
-        expected: of that, what such decisions brought so far, where they brought something.
+        expected: of that, what such decisions may bring: a guess, for the order in which they are tried.
         pieces: loop nests or kernels, by graph and name, that these decisions are about, with their seconds.
     """
 
@@ -160,7 +160,7 @@ def _changed_nodes(graph: CompiledGraph, cause: Cause) -> tuple[str, ...]:
 
 
 def _brought(graph: CompiledGraph, cause: Cause) -> float:
-    """Return the share of its time that such a decision brought, less where it is about few of the bytes."""
+    """Return the share of its time that such a decision may bring, less where it is about few bytes."""
     kind = cause.topic
     brought = _WORTH[cause.kind] * (_BROUGHT.get(kind, _BROUGHT_ELSE) if kind else _BROUGHT_ELSE)
     if kind not in _OF_READERS or cause.cost is None:

@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from inductor_probe.model.bench import Side
-from inductor_probe.model.profile import NestTime, Profile
+from inductor_probe.model.profile import WORKS, NestTime, Profile
 
-_WAITS = 0.5
 Piece = tuple[str, float]
 """What was timed (`cpp_fused_add_0`, `cpp_fused_add_0, loop nest 2`), and its seconds in a call."""
 
@@ -67,7 +66,7 @@ def times_of(profile: Profile) -> Times:
     call = max(profile.call, whole.seconds if whole else 0.0)
     if side == "host":
         return Times(kernels, profile.nests, call)
-    if sum(kernels.values()) < _WAITS * call:
+    if sum(kernels.values()) < WORKS * call:
         launching: dict[str, float] = {}
         for line in profile.lines:
             if line.kind in ("launch", "library"):

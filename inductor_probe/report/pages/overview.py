@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inductor_probe.model.overview import WORKS, OverviewCost, OverviewOutput, OverviewPart
+from inductor_probe.model.overview import OverviewCost, OverviewOutput, OverviewPart
+from inductor_probe.model.profile import WORKS
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Name, RemarkLine, Table
 from inductor_probe.report.pages import call_parts, profile
 from inductor_probe.report.pages.kernels import first_of
-from inductor_probe.report.units import bytes_text, duration
+from inductor_probe.report.units import bytes_text, counted, duration
 from inductor_probe.report.words.interruptions import best_remedy
-from inductor_probe.report.words.own_call import against
+from inductor_probe.report.words.own_call import call_sentence
 
 _BASIS = {
     "time": "where the time goes",
@@ -62,12 +63,12 @@ def overview_page(record: OverviewOutput) -> Iterator[Block]:
 
 
 def _sentence(record: OverviewOutput) -> str:
-    threads = f"with {record.threads} thread{'s' if record.threads != 1 else ''}" if record.threads else ""
+    threads = record.threads or 1
     if record.comparison is not None and record.call is not None and record.eager is not None:
-        text = against(record.comparison, record.name, "eager", " within 1 %")
-        return f"{text}, {threads}: {duration(record.call)} a call, eager {duration(record.eager)}."
+        return f"{call_sentence(record.comparison, record.name, threads, record.call, record.eager)}."
     if record.call is not None:
-        return f"A call of {record.name} takes {duration(record.call)} {threads}; eager was not timed."
+        with_threads = f"with {counted(threads, 'thread')}"
+        return f"A call of {record.name} takes {duration(record.call)} {with_threads}; eager was not timed."
     return f"{record.run.name}: nothing was measured."
 
 

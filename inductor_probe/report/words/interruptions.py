@@ -64,7 +64,7 @@ def interruption_sentence(one: Interruption) -> str:
     return f"{what}{_CAUSES[one.cause].format(value=one.value or 'a value', reason=reason)}{where}"
 
 
-def told(one: Interruption) -> Interruption:
+def with_sentences(one: Interruption) -> Interruption:
     """Return it with its sentences."""
     remedies = (replace(remedy, text=remedy_text(one, remedy)) for remedy in one.remedies)
     return replace(one, text=interruption_sentence(one), remedies=tuple(remedies))

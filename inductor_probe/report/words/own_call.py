@@ -26,14 +26,19 @@ def own_sentence(own: OwnCall, margin: float) -> str:
 
     `UNet (unet.py:41) is 1.20x as fast as eager (1.18 to 1.22x) with 2 threads: 3.24 ms a call, eager 3.89`.
     """
-    within = f" within {margin * 100:.3g} %"
-    text = against(own.comparison, own_name(own), "eager", within)
-    threads = f"with {counted(own.threads, 'thread')}"
-    return f"{text}, {threads}: {duration(own.compiled)} a call, eager {duration(own.eager)}"
+    return call_sentence(own.comparison, own_name(own), own.threads, own.compiled, own.eager, margin)
 
 
-def against(compared: Comparison, call: str, baseline: str, within: str = "") -> str:
-    """Return a verdict: `UNet is 1.20x as fast as eager (1.18 to 1.22x)`."""
+def call_sentence(  # noqa: PLR0917 - what the sentence has
+    compared: Comparison, name: str, threads: int, compiled: float, eager: float, margin: float = 0.01
+) -> str:
+    """Return what `own_sentence` says, of a call of any name; times are seconds."""
+    text = _against(compared, name, "eager", f" within {margin * 100:.3g} %")
+    both = f"{duration(compiled)} a call, eager {duration(eager)}"
+    return f"{text}, with {counted(threads, 'thread')}: {both}"
+
+
+def _against(compared: Comparison, call: str, baseline: str, within: str = "") -> str:
     ratio, low, high = compared.ratio, compared.low, compared.high
     match compared.verdict:
         case "FASTER":
@@ -114,7 +119,7 @@ _WHY: Mapping[NoOwnCallCode, str] = {
 def pair_sentence(own: OwnPair) -> str:
     """Return what the call of B takes against that of A, without a full stop."""
     direction = "forward and backward of " if own.b.backward else ""
-    text = against(own.comparison, f"{direction}{own.b.name} of B", "that of A")
+    text = _against(own.comparison, f"{direction}{own.b.name} of B", "that of A")
     threads = f"with {counted(own.a.threads, 'thread')}"
     if own.a.threads != own.b.threads:
         threads += f" in A and {own.b.threads} in B"
