@@ -1,0 +1,159 @@
+"""Right, rounding or wrong: a compiled value beside eager's, and the reference in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from inductor_probe.harness.checks import Slack, differences, in_double, is_float, slack_of
+from inductor_probe.harness.reference import EAGER
+
+NOISES = (1, 2, 3)  # seeds of runs whose results are moved by roundings
+TIMES = 16.0  # an error is explained up to so many times what those runs, or eager, are off
+UNITS = 4.0  # in the last place, of the reference: what an operation alone may be off
+# Vectorised functions of libraries are off by a few units, those that trade digits for speed by some 20
+# (`exp_u20`). An error of 256 units has lost two digits of seven.
+LOST = 256.0
+RIGHT, ROUNDING, WRONG = "right", "rounding", "wrong"
+Noise = Callable[[int], "torch.Tensor | None"]
+"""The value as a run with noise of that seed has it."""
+
+
+@dataclass
+class Judged:
+    """What was found of one value.
+
+    Attributes:
+        verdict: `right`, `rounding` or `wrong`. why: of something wrong or rounded: `values`, `form`, `tied`, `draws`.
+        elements, wrong: how many there are, and are wrong.
+        index: of the first wrong element, or of that with the largest error.
+        eager, compiled, reference: its values there.
+        eager_error, compiled_error: the largest, in units in the last place of the reference, and relative.
+        form: what is another size, dtype or stride: eager's, and that of compiled code.
+    """
+
+    verdict: str
+    why: str = ""
+    elements: int = 0
+    wrong: int = 0
+    index: tuple[int, ...] = ()
+    eager: Any = None
+    compiled: Any = None
+    reference: Any = None
+    eager_error: tuple[float, float] | None = None
+    compiled_error: tuple[float, float] | None = None
+    form: tuple[str, str] | None = None
+
+
+def judge(
+    eager: torch.Tensor, compiled: torch.Tensor, reference: torch.Tensor | None = None, noise: Noise | None = None
+) -> Judged:
+    """Judge what compiled code computed.
+
+    Args:
+        eager, compiled: of one size and dtype, or the form is wrong.
+        reference: eager's in float64; None where that is eager's own.
+        noise: gives it as runs with roundings have it, where the verdict depends on that.
+    """
+    forms = (f"{str(eager.dtype)[6:]} {list(eager.shape)}", f"{str(compiled.dtype)[6:]} {list(compiled.shape)}")
+    if forms[0] != forms[1]:
+        return Judged(WRONG, "form", form=forms)
+    reference = eager if reference is None else reference
+    if not eager.numel():
+        return Judged(RIGHT)
+    if not is_float(eager):
+        return _of_integers(eager, compiled, noise)
+    reference = reference.to(in_double(eager).dtype)
+    beyond = differences(compiled, reference, Slack())[0] & differences(compiled, eager, Slack())[0]
+    off, of_eager = _units(compiled, reference), _units(eager, reference)
+    lost = (off > LOST) & (off > EAGER * (1 + of_eager.max()))
+    judged = Judged(
+        RIGHT,
+        elements=eager.numel(),
+        eager_error=_largest(of_eager, eager, reference),
+        compiled_error=_largest(off, compiled, reference),
+    )
+    if not (beyond.any() or lost.any()):
+        return _at(judged, off, eager, compiled, reference)
+    judged.verdict, judged.why = ROUNDING, "values"
+    by_slack = differences(compiled, reference, slack_of(eager, reference, EAGER))[0]
+    wrong = (by_slack & beyond) | lost
+    if wrong.any():
+        wrong &= ~_explained(compiled, eager, reference, noise)
+    if wrong.any():
+        judged.verdict, judged.wrong = WRONG, int(wrong.sum())
+        return _at(judged, wrong.double(), eager, compiled, reference)
+    return _at(judged, off, eager, compiled, reference)
+
+
+def _of_integers(eager: torch.Tensor, compiled: torch.Tensor, noise: Noise | None) -> Judged:
+    """Integers and bools differ, or do not; rounding decides those that runs with noise change, too."""
+    differ = eager != compiled
+    judged = Judged(RIGHT, elements=eager.numel())
+    if not differ.any():
+        return judged
+    undecided = torch.zeros_like(differ)
+    for seed in NOISES if noise else ():
+        value = noise(seed) if noise else None
+        if value is not None and value.shape == eager.shape:
+            undecided |= value != eager
+    wrong = differ & ~undecided
+    judged.verdict, judged.why = (WRONG, "values") if wrong.any() else (ROUNDING, "tied")
+    judged.wrong = int(wrong.sum())
+    return _at(judged, (wrong if wrong.any() else differ).double(), eager, compiled, eager)
+
+
+def _explained(
+    compiled: torch.Tensor, eager: torch.Tensor, reference: torch.Tensor, noise: Noise | None
+) -> torch.Tensor:
+    """Return which elements are no further off than roundings move them."""
+    wide, right = in_double(compiled), in_double(reference)
+    error = (wide - right).abs()
+    room = (in_double(eager) - right).abs().nan_to_num(0.0, 0.0, 0.0)
+    for seed in NOISES if noise else ():
+        value = noise(seed) if noise else None
+        if value is not None and value.shape == right.shape:
+            moved = in_double(value)
+            unknown = (moved.isnan() != right.isnan()) | (moved.isinf() != right.isinf())
+            room = torch.maximum(room, (moved - right).abs().nan_to_num(0.0, 0.0, 0.0))
+            room = room.masked_fill(unknown, float("inf"))
+    limit = TIMES * room + UNITS * _unit(right, compiled.dtype)
+    return (error <= limit) | (wide == in_double(eager))
+
+
+def _unit(reference: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return a unit in the last place of each value, in a dtype."""
+    info = torch.finfo(dtype)
+    return reference.abs().clamp(min=info.tiny) * info.eps
+
+
+def _units(value: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Return errors in units in the last place; infinite where only one of the two is finite."""
+    wide, right = in_double(value), in_double(reference)
+    same = (wide == right) | (wide.isnan() & right.isnan()) | (value == reference.to(value.dtype))
+    error = (wide - right).abs() / _unit(right, value.dtype)
+    return error.nan_to_num(float("inf"), float("inf")).masked_fill(same, 0.0)
+
+
+def _largest(units: torch.Tensor, value: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
+    place = int(units.argmax())
+    relative = units.reshape(-1)[place] * torch.finfo(value.dtype).eps
+    return float(units.reshape(-1)[place]), float(relative)
+
+
+def _at(judged: Judged, size: torch.Tensor, *values: torch.Tensor) -> Judged:
+    """Note the values where `size` is largest: first of those."""
+    place = int(size.reshape(-1).argmax()) if size.numel() else 0
+    index = torch.unravel_index(torch.tensor(place), size.shape) if size.dim() else ()
+    judged.index = tuple(int(one) for one in index)
+    judged.eager, judged.compiled, judged.reference = (value[judged.index].item() for value in values)
+    return judged
+
+
+def worst(judged: Sequence[Judged]) -> str:
+    """Return the verdict of several values."""
+    verdicts = {one.verdict for one in judged}
+    return next((one for one in (WRONG, ROUNDING) if one in verdicts), RIGHT)
