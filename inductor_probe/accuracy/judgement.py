@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from inductor_probe.harness.checks import Slack, differences, in_double, is_float, slack_of
+from inductor_probe.harness.checks import Slack, allowed, differences, in_double, is_float, slack_of
 from inductor_probe.harness.reference import EAGER
 
 NOISES = (1, 2, 3)  # seeds of runs whose results are moved by roundings
@@ -31,7 +31,7 @@ class Judged:
         elements, wrong: how many there are, and are wrong.
         index: of the first wrong element, or of that with the largest error.
         eager, compiled, reference: its values there.
-        eager_error, compiled_error: the largest, in units in the last place of the reference, and relative.
+        eager_error, compiled_error: there, in units in the last place of the reference, and relative to it.
         form: what is another size, dtype or stride: eager's, and that of compiled code.
     """
 
@@ -58,10 +58,11 @@ def judge(
         reference: eager's in float64; None where that is eager's own.
         noise: gives it as runs with roundings have it, where the verdict depends on that.
     """
+    eager, compiled = eager.detach(), compiled.detach()
     forms = (f"{str(eager.dtype)[6:]} {list(eager.shape)}", f"{str(compiled.dtype)[6:]} {list(compiled.shape)}")
     if forms[0] != forms[1]:
         return Judged(WRONG, "form", form=forms)
-    reference = eager if reference is None else reference
+    reference = eager if reference is None else reference.detach()
     if not eager.numel():
         return Judged(RIGHT)
     if not is_float(eager):
@@ -70,14 +71,9 @@ def judge(
     beyond = differences(compiled, reference, Slack())[0] & differences(compiled, eager, Slack())[0]
     off, of_eager = _units(compiled, reference), _units(eager, reference)
     lost = (off > LOST) & (off > EAGER * (1 + of_eager.max()))
-    judged = Judged(
-        RIGHT,
-        elements=eager.numel(),
-        eager_error=_largest(of_eager, eager, reference),
-        compiled_error=_largest(off, compiled, reference),
-    )
+    judged, distance = Judged(RIGHT, elements=eager.numel()), _distance(compiled, reference)
     if not (beyond.any() or lost.any()):
-        return _at(judged, off, eager, compiled, reference)
+        return _at(judged, distance, eager, compiled, reference)
     judged.verdict, judged.why = ROUNDING, "values"
     by_slack = differences(compiled, reference, slack_of(eager, reference, EAGER))[0]
     wrong = (by_slack & beyond) | lost
@@ -86,7 +82,7 @@ def judge(
     if wrong.any():
         judged.verdict, judged.wrong = WRONG, int(wrong.sum())
         return _at(judged, wrong.double(), eager, compiled, reference)
-    return _at(judged, off, eager, compiled, reference)
+    return _at(judged, distance, eager, compiled, reference)
 
 
 def _of_integers(eager: torch.Tensor, compiled: torch.Tensor, noise: Noise | None) -> Judged:
@@ -138,19 +134,28 @@ def _units(value: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     return error.nan_to_num(float("inf"), float("inf")).masked_fill(same, 0.0)
 
 
-def _largest(units: torch.Tensor, value: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
-    place = int(units.argmax())
-    relative = units.reshape(-1)[place] * torch.finfo(value.dtype).eps
-    return float(units.reshape(-1)[place]), float(relative)
+def _distance(value: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Return errors in tolerances of the dtype: those of tiny values do not count for more than they are."""
+    error = differences(value, reference, Slack())[1] / allowed(in_double(reference), value.dtype)
+    return error.nan_to_num(float("inf"), float("inf"))
 
 
 def _at(judged: Judged, size: torch.Tensor, *values: torch.Tensor) -> Judged:
-    """Note the values where `size` is largest: first of those."""
+    """Note values and errors at the first element where `size` is largest."""
     place = int(size.reshape(-1).argmax()) if size.numel() else 0
     index = torch.unravel_index(torch.tensor(place), size.shape) if size.dim() else ()
     judged.index = tuple(int(one) for one in index)
-    judged.eager, judged.compiled, judged.reference = (value[judged.index].item() for value in values)
+    eager, compiled, reference = (value[judged.index] for value in values)
+    judged.eager, judged.compiled, judged.reference = eager.item(), compiled.item(), reference.item()
+    if is_float(eager):
+        judged.eager_error, judged.compiled_error = _errors(eager, reference), _errors(compiled, reference)
     return judged
+
+
+def _errors(value: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
+    """Return the error of one element, in units in the last place of the reference and relative to it."""
+    units = float(_units(value, reference))
+    return units, units * torch.finfo(value.dtype).eps
 
 
 def worst(judged: Sequence[Judged]) -> str:

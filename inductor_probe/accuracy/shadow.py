@@ -32,6 +32,7 @@ WIDE = {
 }
 PURGE = 64  # operations after which the second values of freed memory are freed
 LONGEST = 1 << 16  # more numbers that are added up do not move a sum further
+_NOT_COMPUTED = ("empty", "new_empty", "set_", "resize_")
 _CASTS = ("_to_copy", "to", "convert_element_type", "type_as")
 
 
@@ -85,7 +86,7 @@ class Shadow(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
             for key in dead:
                 del self._memories[key]
         leaves = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        if not any(self._wide(leaf.dtype) is not None for leaf in leaves) or _is_opaque(func):
+        if not any(self._wide(leaf.dtype) is not None for leaf in leaves) or is_opaque(func):
             return func(*args, **kwargs)
         for written in _written(func, args, kwargs):
             self._begin(written)
@@ -204,11 +205,11 @@ def _is_view(func: Any) -> bool:
     return bool(getattr(func, "is_view", False)) or _name(func) in ("_unsafe_view", "_reshape_alias", "detach")
 
 
-def _is_opaque(func: Any) -> bool:
-    """Whether a result is no function of the operands' values: random numbers, memory not yet written."""
+def is_opaque(func: Any) -> bool:
+    """Whether a result is no function of the operands' values: random numbers, memory not yet written, other memory."""
     if not isinstance(func, torch._ops.OpOverload):
         return True
-    return torch.Tag.nondeterministic_seeded in func.tags or _name(func).startswith(("empty", "new_empty"))
+    return torch.Tag.nondeterministic_seeded in func.tags or _name(func).startswith(_NOT_COMPUTED)
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:

@@ -7,7 +7,7 @@ place that the installed torch does not have is a note (`not available on torch 
 `topics` say what a place is for. `record` places are wrapped in every `probe dump` (`capture/hooks.py`), and
 `decision` places unless `--no-record` is given (`capture/recorders/`). `target` places are replaced where a
 GPU is simulated (`capture/targets/`), `own` places wrapped where the user's callables are timed
-(`capture/own_calls.py`). The other topics are named after a
+(`capture/own_calls.py`), `accuracy` places where they are judged (`accuracy/stages.py`). The other topics are named after a
 question and are the sets of `probe debug --break TOPIC`, in the order in which a compile reaches them. To
 follow a new decision, add a row here; `tests/debugging/test_places.py` says which rows the installed torch
 lacks.
@@ -29,6 +29,7 @@ RECORD = "record"
 DECISION = "decision"
 TARGET = "target"
 OWN = "own"
+ACCURACY = "accuracy"
 
 
 class TorchPlace(Struct, frozen=True):
@@ -100,6 +101,12 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._dynamo.utils", "reset_frame_count", "when counts of compiles are cleared", (RECORD,)),
     TorchPlace(_FRAME, "_compile", "a compile that fails, also where torch goes on eagerly", (RECORD,)),
     TorchPlace("torch._dynamo.eval_frame", "_TorchDynamoContext.__call__", "what the script calls", (OWN,)),
+    TorchPlace(_COMPILE_FX, "_compile_fx_inner", "the code of one graph", (ACCURACY,)),
+    TorchPlace(_COMPILE_FX, "_recursive_pre_grad_passes", "passes over what dynamo traced", (ACCURACY,)),
+    TorchPlace(_COMPILE_FX, "_recursive_joint_graph_passes", "passes before the graph is cut", (ACCURACY,)),
+    TorchPlace(_COMPILE_FX, "_recursive_post_grad_passes", "passes over what is lowered", (ACCURACY,)),
+    TorchPlace(_GRAPH, "GraphLowering.__init__", "the graph that is lowered", (ACCURACY,)),
+    TorchPlace(_GRAPH, "GraphLowering.compile_to_module", "the module of generated code", (ACCURACY,)),
     TorchPlace(_FRAME, "CatchErrorsWrapper.__call__", "a full graph that dynamo cannot trace", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__enter__", "the folder of a graph", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__exit__", "that a graph's folder is complete", (RECORD,)),
@@ -114,7 +121,7 @@ PLACES: tuple[TorchPlace, ...] = (
     ),
     TorchPlace(_DEBUG, "DebugContext.fopen", "where the IR of a subgraph goes", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)),
-    TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
+    TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD, ACCURACY)),
     TorchPlace(_CODECACHE, "_precompile_header", "the folder of a header that is preprocessed", (RECORD,)),
     TorchPlace(_CODECACHE, "AotCodeCompiler.compile", "inputs of what AOTInductor compiles", (RECORD,)),
     TorchPlace(_CHOICES, "get_algorithm_selector_cache", "autotuning choices with times", (RECORD,)),
@@ -122,7 +129,7 @@ PLACES: tuple[TorchPlace, ...] = (
         "torch.distributed.distributed_c10d", "init_process_group", "which rank a process is", (RECORD,)
     ),
     TorchPlace(_TRACING, "maybe_handle_decomp", "whether an operator is decomposed", (DECISION,)),
-    TorchPlace(_COMPILE_FX, "compile_fx", "whether a graph is frozen", (DECISION,)),
+    TorchPlace(_COMPILE_FX, "compile_fx", "whether a graph is frozen", (DECISION, ACCURACY)),
     TorchPlace(_FREEZING, "freeze", "parameters become constants", (RECORD, DECISION)),
     TorchPlace(_FREEZING, "replace_params_with_constants", "which parameters stay inputs", (DECISION,)),
     TorchPlace(_FOLDING, "replace_node_with_constant", "a value becomes a constant", (DECISION,)),
@@ -130,8 +137,12 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_SCHEDULER, "Scheduler.should_partition", "what CUDA graphs leave out", (DECISION,)),
     TorchPlace(_CHOICES, "AlgorithmSelectorCache.__call__", "a library's kernel or a template", (DECISION,)),
     TorchPlace(_REINPLACE, "reinplace_inplaceable_ops_core", "what is written in place", (DECISION,)),
-    TorchPlace(_OBSERVER, "GraphTransformObserver.__enter__", "a pass over the FX graph begins", (DECISION,)),
-    TorchPlace(_OBSERVER, "GraphTransformObserver.__exit__", "a pass over the FX graph ends", (DECISION,)),
+    TorchPlace(
+        _OBSERVER, "GraphTransformObserver.__enter__", "a pass over the FX graph begins", (DECISION, ACCURACY)
+    ),
+    TorchPlace(
+        _OBSERVER, "GraphTransformObserver.__exit__", "a pass over the FX graph ends", (DECISION, ACCURACY)
+    ),
     TorchPlace(_PATTERNS, "ReplacementPatternEntry.apply", "a pattern is replaced by a graph", (DECISION,)),
     TorchPlace(_PATTERNS, "LoweringPatternEntry.apply", "a pattern is replaced by a lowering", (DECISION,)),
     TorchPlace(_PATTERNS, "GraphPatternEntry.apply", "a pattern changes the graph itself", (DECISION,)),

@@ -1,0 +1,107 @@
+"""Each decomposition beside the operator that it stands for, on the values of the program.
+
+The user's function runs eagerly. Where inductor's table has a decomposition of an operator that it calls, that
+runs as well, on copies of the same operands. Operators within a decomposition are compared in their turn, and run as they
+are: so a wrong one does not make those wrong that are built on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from inductor_probe.accuracy.faults import Fault, calling_line, operator_of
+from inductor_probe.accuracy.judgement import RIGHT, WRONG, judge
+from inductor_probe.accuracy.shadow import Shadow, is_opaque
+
+DEEPEST = 6
+
+
+class Decompositions(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow torch
+    """Compares decompositions while it is active; `faults` are those that are wrong, each operator once."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        from torch._inductor.decomposition import select_decomp_table  # noqa: PLC0415 - not before it is asked for
+
+        self._table = select_decomp_table()
+        self._depth = 0
+        self.faults: dict[str, Fault] = {}
+        self.compared = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        decomposition = self._table.get(func)
+        name = operator_of(func)
+        if decomposition is None or self._depth > DEEPEST or name in self.faults or is_opaque(func) or _writes(func):
+            return func(*args, **kwargs)
+        copies = tree_map(_copy, (args, kwargs))
+        result = func(*args, **kwargs)
+        self._depth += 1
+        try:
+            with self:
+                other = decomposition(*copies[0], **copies[1])
+        except Exception:  # noqa: BLE001 - one that refuses these operands is not used by torch either
+            return result
+        finally:
+            self._depth -= 1
+        if other is not NotImplemented:
+            self._compare(func, decomposition, copies, result, other)
+        return result
+
+    def _compare(self, func: Any, decomposition: Any, operands: Any, result: Any, other: Any) -> None:
+        self.compared += 1
+        for place, (eager, decomposed) in enumerate(zip(tree_leaves(result), tree_leaves(other), strict=False)):
+            if not isinstance(eager, torch.Tensor) or not isinstance(decomposed, torch.Tensor):
+                continue
+            if judge(eager, decomposed).verdict == RIGHT:
+                continue
+            with Shadow() as exact:
+                again = tree_leaves(func(*operands[0], **operands[1]))[place]
+            plain = _wide(decomposition, operands, place)
+
+            def noise(seed: int, right: Any = exact.of(again), plain: Any = plain, place: int = place) -> Any:
+                """The reference, moved as the decomposition is where its results are rounded otherwise."""
+                return right + (_wide(decomposition, operands, place, seed) - plain)
+
+            judged = judge(eager, decomposed, exact.of(again), noise if eager.is_floating_point() else None)
+            if judged.verdict == WRONG:
+                name = operator_of(func)
+                fault = Fault("decomposition", name, judged, user=calling_line())
+                fault.steps = [("operator", name, RIGHT), ("decomposition", _name_of(decomposition), WRONG)]
+                self.faults[name] = fault
+                return
+
+
+def _wide(decomposition: Any, operands: Any, place: int, seed: int | None = None) -> torch.Tensor:
+    """Return what a decomposition gives in float64; with results moved by roundings where there is a seed."""
+    with Shadow(seed) as mode:
+        for leaf in tree_leaves(operands):
+            if isinstance(leaf, torch.Tensor):
+                mode.forget(leaf)
+        value = tree_leaves(decomposition(*operands[0], **operands[1]))[place]
+    return mode.of(value)
+
+
+def _copy(value: Any) -> Any:
+    """Copy an operand with its strides: a decomposition may look at those."""
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        return value
+    return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device).copy_(value)
+
+
+def _writes(func: Any) -> bool:
+    schema = getattr(func, "_schema", None)
+    return schema is None or bool(schema.is_mutable)
+
+
+def _name_of(decomposition: Any) -> str:
+    module = getattr(decomposition, "__module__", "")
+    return f"{module}.{getattr(decomposition, '__qualname__', decomposition)}"
+
+

@@ -1,0 +1,254 @@
+"""Each launch of generated code judged alone: what it wrote beside the FX node whose value that is.
+
+A copy of the wrapper's `call` reports after each statement. What a launch wrote is compared, and then replaced by
+what eager has there, so that the next launch reads right values: the first fault does not hide what follows, and
+what follows from it is not blamed.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inductor_probe.accuracy.judgement import WRONG, Judged
+from inductor_probe.accuracy.stages import Lowered, cloned
+from inductor_probe.accuracy.values import Values, judge_value
+
+REPORT = "_probe_report"
+_NO_LAUNCH = re.compile(
+    r"(empty_strided\w*|reinterpret_tensor|assert_\w+|alloc_from_pool|del|_probe_report|\w*\.?set_device"
+    r"|args\.clear|get_raw_stream|stream\d*|as_strided|rand_strided)\b"
+)
+_TRITON_WRITES = ("out_ptr", "in_out_ptr", "ws_ptr")
+
+
+@dataclass
+class WrongBuffer:
+    """A buffer that a launch wrote wrong from right inputs.
+
+    `node` is the FX node whose value it holds, `operation` inductor's (`op3`), `kernel` the function launched at
+    `line` of the wrapper.
+    """
+
+    buffer: str
+    node: str
+    operation: str
+    kernel: str
+    line: int
+    judged: Judged
+    compiled: torch.Tensor
+
+
+@dataclass
+class Launched:
+    """What came of a graph's launches.
+
+    Attributes:
+        wrong: buffers. compared: how many were. unknown: those that stand for no FX node of their size.
+        written: by line of the wrapper, the buffers that the launch there writes.
+        problem: why nothing was compared.
+    """
+
+    wrong: list[WrongBuffer] = field(default_factory=list)
+    compared: int = 0
+    written: dict[int, list[str]] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+    problem: str = ""
+
+
+@dataclass
+class Stands:
+    """Which FX node's value a buffer has. `written`: of inputs and buffers written again, the nodes, in order."""
+
+    node: dict[str, str]
+    operation: dict[str, str]
+    written: dict[str, list[tuple[str, str]]]
+
+
+def stands_for(lowered: Lowered) -> Stands:
+    """Return which FX node each buffer of a graph stands for, as inductor notes it (`ir.Buffer.origin_node`)."""
+    stands = Stands({}, {}, {})
+    order = {node.name: place for place, node in enumerate(lowered.graph.graph.nodes)}
+    for scheduled in lowered.lowering.scheduler.nodes:
+        for operation in scheduled.get_nodes():
+            for buffer in operation.get_outputs():
+                name, origin = buffer.get_name(), getattr(buffer.node, "origin_node", None)
+                mutated = list(buffer.get_mutations())
+                node = getattr(origin, "name", None)
+                if mutated and (node is None or node not in order):
+                    origins = [one.name for one in getattr(operation.node, "origins", ()) if one.name in order]
+                    node = max(origins, key=order.__getitem__, default=None)
+                if node is None or node not in order:
+                    continue
+                if mutated:
+                    for one in mutated:
+                        stands.written.setdefault(one, []).append((node, operation.get_name()))
+                else:
+                    stands.node[name], stands.operation[name] = node, operation.get_name()
+    return stands
+
+
+def check_launches(lowered: Lowered, inputs: list[Any]) -> Launched:
+    """Run a graph's code on copies of `inputs`, and judge what each launch writes."""
+    found = Launched()
+    if lowered.module is None or lowered.lowering is None or lowered.lowering.cpp_wrapper:
+        found.problem = "the wrapper is C++"
+        return found
+    stands = stands_for(lowered)
+    stored = {*stands.node.values(), *(node for nodes in stands.written.values() for node, _ in nodes)}
+    checker = _Checker(lowered, inputs, stands, stored, found)
+    call = instrumented(lowered.module, checker.after)
+    call(cloned(inputs))
+    return found
+
+
+class _Checker:
+    """Compares what launches wrote; `after` is called after each statement of the wrapper."""
+
+    def __init__(
+        self, lowered: Lowered, inputs: list[Any], stands: Stands, stored: set[str], found: Launched
+    ) -> None:
+        self._lowered, self._inputs, self._stands, self._stored, self._found = lowered, inputs, stands, stored, found
+        self._values = Values(lowered.graph, inputs, stored)
+        self._noisy: dict[int, Values] = {}
+        self._done: set[str] = set()
+        self._writes = written_arguments(lowered.module)
+
+    def after(self, line: int, kernel: str, names: list[str], given: list[str], values: dict[str, Any]) -> None:
+        """Judge what the statement of a line wrote.
+
+        Args:
+            names: in its arguments, in order. given: those that get its result. values: of the variables.
+        """
+        places = self._writes.get(kernel, ())
+        written = {*given, *(names[place] for place in places if place < len(names))}
+        for name in dict.fromkeys([*names, *given]):
+            tensor = values.get(name)
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            if name in self._done or name not in self._stands.node:
+                waiting = self._stands.written.get(name)
+                if not waiting or name not in written:
+                    continue
+                node, operation = waiting.pop(0)
+            else:
+                self._done.add(name)
+                node, operation = self._stands.node[name], self._stands.operation[name]
+            self._compare(name, node, operation, kernel, line, tensor)
+
+    def _compare(self, buffer: str, node: str, operation: str, kernel: str, line: int, tensor: torch.Tensor) -> None:
+        self._found.written.setdefault(line, []).append(buffer)
+        right = self._values.value(node)
+        if right is None or right.eager.shape != tensor.shape or right.eager.dtype != tensor.dtype:
+            self._found.unknown.append(buffer)
+            return
+        self._found.compared += 1
+        judged = judge_value(right, tensor.detach(), lambda seed: self._noise(seed, node))
+        if judged.verdict == WRONG:
+            kept = tensor.detach().clone()
+            self._found.wrong.append(WrongBuffer(buffer, node, operation, kernel, line, judged, kept))
+        tensor.detach().copy_(right.eager)
+
+    def _noise(self, seed: int, node: str) -> torch.Tensor | None:
+        if seed not in self._noisy:
+            self._noisy[seed] = Values(
+                self._lowered.graph, self._inputs, self._stored, seed, self._values.random
+            )
+        value = self._noisy[seed].value(node)
+        return None if value is None else value.reference
+
+
+def written_arguments(module: Any) -> dict[str, set[int]]:
+    """Return which arguments each kernel of a module writes: by the types, or the names, of its parameters."""
+    writes: dict[str, set[int]] = {}
+    for statement in ast.parse(source_of(module)).body:
+        if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)):
+            continue
+        name, call = getattr(statement.targets[0], "id", ""), statement.value
+        maker = ast.unparse(call.func)
+        if maker.endswith("cpp_pybinding") and isinstance(call.args[0], ast.List):
+            types = [getattr(one, "value", "") for one in call.args[0].elts]
+            writes[name] = {place for place, kind in enumerate(types) if "*" in kind and "const" not in kind}
+        elif maker.endswith(".triton") and len(call.args) > 1 and isinstance(call.args[1], ast.Constant):
+            signature = re.search(r"def \w+\((.*?)\):", str(call.args[1].value), re.S)
+            names = [one.partition(":")[0].strip() for one in (signature.group(1) if signature else "").split(",")]
+            writes[name] = {place for place, one in enumerate(names) if one.startswith(_TRITON_WRITES)}
+    return writes
+
+
+def source_of(module: Any) -> str:
+    """Return the text of a module of generated code."""
+    return Path(module.__file__).read_text(encoding="utf-8")
+
+
+def instrumented(module: Any, report: Callable[..., None]) -> Callable[..., Any]:
+    """Return a copy of a module's `call` that calls `report` after each statement that launches something.
+
+    Generated wrappers have it in a class (`Runner`, since torch 2.9) or as a function, with parts of the graph in
+    functions beside it.
+    """
+    tree, namespace = ast.parse(source_of(module)), dict(vars(module))
+    functions: list[ast.stmt] = []
+    in_class = False
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef) and statement.name == "Runner":
+            methods = [one for one in statement.body if isinstance(one, ast.FunctionDef) and one.name == "call"]
+            functions += methods
+            in_class = bool(methods)
+        elif isinstance(statement, ast.FunctionDef) and (
+            statement.name == "call" or statement.name.startswith("partition_")
+        ):
+            functions.append(statement)
+    for function in functions:
+        _Reporter().visit(function)
+    namespace[REPORT] = report
+    made = ast.fix_missing_locations(ast.Module(functions, []))
+    exec(compile(made, module.__file__, "exec"), namespace)  # noqa: S102 - the code that torch has just compiled
+    call: Callable[..., Any] = namespace["call"]
+    if not in_class:
+        return call
+    runner = namespace["runner"]
+    made_runner = type(runner)(
+        [namespace.get(getattr(one, "__name__", ""), one) for one in getattr(runner, "partitions", [])]
+    )
+    return lambda args: call(made_runner, args)
+
+
+class _Reporter(ast.NodeTransformer):
+    """Puts a call of `report` after statements that launch something."""
+
+    def visit_Expr(self, node: ast.Expr) -> Any:  # noqa: N802 - as ast calls it
+        return self._with_report(node, node.value)
+
+    def visit_Assign(self, node: ast.Assign) -> Any:  # noqa: N802 - as ast calls it
+        return self._with_report(node, node.value)
+
+    def _with_report(self, node: Any, value: ast.expr) -> Any:
+        if not isinstance(value, ast.Call) or _NO_LAUNCH.match(ast.unparse(value.func)):
+            return node
+        # Arguments first, in their order, so that the place of a name is that of the kernel's argument.
+        names = [_name_in(argument) for argument in value.args]
+        kernel = ast.unparse(value.func).removesuffix(".run")
+        given = [_name_in(keyword.value) for keyword in value.keywords if keyword.arg == "out"]
+        if isinstance(node, ast.Assign):
+            given += [one.id for one in ast.walk(node.targets[0]) if isinstance(one, ast.Name)]
+        if kernel.removesuffix(".default").endswith("_"):  # aten.index_put_ writes its first argument
+            given += names[:1]
+        report = f"{REPORT}({node.lineno}, {kernel!r}, {names!r}, {given!r}, locals())"
+        return [node, ast.copy_location(ast.parse(report).body[0], node)]
+
+
+def _name_in(value: ast.expr) -> str:
+    """Return the variable in an argument: also in `reinterpret_tensor(buf0, ...)`; empty where it has none."""
+    while isinstance(value, ast.Call) and value.args:
+        value = value.args[0]
+    while isinstance(value, (ast.Call, ast.Attribute)):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return value.id if isinstance(value, ast.Name) else ""

@@ -1,0 +1,115 @@
+"""Which pass over a graph makes it compute something else, and instead of which operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from inductor_probe.accuracy.faults import Fault, operator_of, user_line
+from inductor_probe.accuracy.judgement import RIGHT, WRONG, Judged, judge
+from inductor_probe.accuracy.stages import Lowered, Ran, Step, Traced
+from inductor_probe.accuracy.values import Value, Values, outputs_of
+
+
+def check_passes(runs: Sequence[Ran]) -> Iterator[Fault]:
+    """Run the graphs before and after each pass on the inputs of a call; yield what a pass made wrong."""
+    seen: list[Any] = []
+    for ran in runs:
+        if any(one is ran.of for one in seen):
+            continue
+        seen.append(ran.of)
+        if isinstance(ran.of, Traced):
+            yield from _check(ran.of.before, ran.inputs, "", "")
+            continue
+        lowered: Lowered = ran.of
+        joint = lowered.traced.joint
+        if joint and lowered.kind != "forward":  # with a backward, inputs of both are there when that has run
+            inputs = inputs_by_name(joint[0].graph, [one for one in runs if _of(one, lowered.traced)])
+            if inputs is not None:
+                yield from _check(joint, inputs, lowered.compile_id, lowered.kind)
+        yield from _check(lowered.steps, ran.inputs, lowered.compile_id, lowered.kind)
+
+
+def _of(ran: Ran, traced: Traced) -> bool:
+    return isinstance(ran.of, Lowered) and ran.of.traced is traced
+
+
+def inputs_by_name(graph: Any, runs: Sequence[Ran]) -> list[Any] | None:
+    """Return the inputs of a joint graph: those of its forward and backward of the same names.
+
+    None where one is not there: where the backward was not run.
+    """
+    given: dict[str, Any] = {}
+    for ran in runs:
+        names = [node.name for node in ran.of.graph.graph.nodes if node.op == "placeholder"]
+        given.update(zip(names, ran.inputs, strict=False))
+    wanted = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    if any(node.name not in given and node.users for node in wanted):
+        return None
+    return [given.get(node.name) for node in wanted]
+
+
+def _check(steps: Sequence[Step], inputs: list[Any], compile_id: str, kind: str) -> Iterator[Fault]:
+    """Compare the graph after each step with that before the first."""
+    first = outputs_of(steps[0].graph, inputs) if len(steps) > 1 else []
+    if len(steps) < 2 or not _wrong(steps[0].graph, first, outputs_of(steps[-1].graph, inputs), inputs):
+        return
+    for before, after in zip(steps, steps[1:], strict=False):
+        if _wrong(steps[0].graph, first, outputs_of(after.graph, inputs), inputs):
+            yield from _located(before, after, inputs, compile_id, kind)
+            return
+
+
+def _wrong(graph: Any, right: list[Value | None], other: list[Value | None], inputs: list[Any]) -> bool:
+    """Whether any output of another graph is wrong."""
+    noisy: dict[int, list[Value | None]] = {}
+
+    def noise(seed: int, place: int) -> torch.Tensor | None:
+        if seed not in noisy:
+            noisy[seed] = outputs_of(graph, inputs, seed)
+        value = noisy[seed][place]
+        return None if value is None else value.reference
+
+    for place, (one, two) in enumerate(zip(right, other, strict=False)):
+        if one is None or two is None:
+            continue
+        judged = judge(one.eager, two.eager, one.reference, lambda seed, place=place: noise(seed, place))  # type: ignore[misc]
+        if judged.verdict == WRONG:
+            return True
+    return False
+
+
+def _located(before: Step, after: Step, inputs: list[Any], compile_id: str, kind: str) -> Iterator[Fault]:
+    """Find the value that a pass replaced by another one: an operand of a node that both graphs have."""
+    names = [{node.name for node in step.graph.graph.nodes} for step in (before, after)]
+    rights = Values(before.graph, inputs, names[0]).all()
+    others = Values(after.graph, inputs, names[1]).all()
+    nodes = {node.name: node for node in before.graph.graph.nodes}
+    for user in after.graph.graph.nodes:
+        was = nodes.get(user.name)
+        if was is None:
+            continue
+        pairs = [*zip(_operands(was), _operands(user), strict=False), (was, user)]
+        for one, other in pairs:
+            if one.name not in rights or other.name not in others:
+                continue
+            judged: Judged = judge(rights[one.name].eager, others[other.name].eager, rights[one.name].reference)
+            if judged.verdict == WRONG:
+                fault = Fault("pass", operator_of(one), judged, fx=one.name, compile_id=compile_id, kind=kind)
+                fault.user, fault.pass_name = user_line(one), after.name
+                what = f"{other.name} = {operator_of(other)}" if other.name != one.name else one.name
+                fault.steps = [
+                    ("graph before the pass", f"{one.name} = {operator_of(one)}", RIGHT),
+                    (f"pass {after.name}" if after.name else "a pass", what, WRONG),
+                ]
+                yield fault
+                return
+
+
+def _operands(node: Any) -> list[Any]:
+    """Return the nodes that a node takes, in order; the same one again where it takes it again."""
+    found: list[Any] = []
+    torch.fx.node.map_arg((node.args, node.kwargs), found.append)
+    return found

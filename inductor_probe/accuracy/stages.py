@@ -1,0 +1,269 @@
+"""The graphs that a compile goes through, kept: what dynamo traced, what each pass made of it, what was lowered.
+
+A graph is copied where a pass changed it; its parameters and constants are shared. Nothing is changed in what is
+compiled.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Literal, TypeAlias
+
+import torch
+import wrapt
+
+from inductor_probe.capture.torch_places import wrap
+
+Kind: TypeAlias = Literal["inference", "forward", "backward"]
+PASSES = ("pre_grad_passes", "joint_graph_passes", "post_grad_passes")
+
+
+@dataclass
+class Step:
+    """A graph as it is after a pass, or before the first one (`name` is empty then)."""
+
+    stage: str
+    name: str
+    graph: Any
+
+
+@dataclass
+class Lowered:
+    """A graph of inductor: `graph` is what was lowered, `lowering` torch's `GraphLowering`, `module` the code.
+
+    `steps` are those of its passes after the gradient.
+    """
+
+    traced: Traced
+    kind: Kind
+    compile_id: str
+    graph: Any = None
+    lowering: Any = None
+    module: Any = None
+    steps: list[Step] = field(default_factory=list)
+
+
+@dataclass
+class Traced:
+    """What dynamo traced, with the passes that came before and after AOTAutograd, and the graphs that came of it."""
+
+    graph: Any
+    before: list[Step] = field(default_factory=list)
+    joint: list[Step] = field(default_factory=list)
+    lowered: list[Lowered] = field(default_factory=list)
+
+
+@dataclass
+class Ran:
+    """One call of a graph of inductor (or, with `traced`, of what dynamo traced): copies of inputs, and outputs."""
+
+    of: Any
+    inputs: list[Any]
+    outputs: list[Any]
+
+
+class Stages:
+    """Sets hooks in torch, and holds what they saw.
+
+    Attributes:
+        traced: what was compiled so far.
+        runs: of graphs, while `recorded`.
+    """
+
+    def __init__(self) -> None:
+        self.traced: list[Traced] = []
+        self.runs: list[Ran] = []
+        self._recording = False
+        self._open: list[Traced] = []
+        self._lowered: list[Lowered] = []
+        self._of: dict[int, Lowered] = {}
+        self.missing: list[str] = []
+
+    def install(self) -> None:
+        """Set the hooks; modules of torch that are not imported yet get theirs then."""
+        places: dict[str, dict[str, Callable[[Any], Any]]] = {
+            "torch._inductor.compile_fx": {
+                "compile_fx": self._around_compile,
+                "_compile_fx_inner": self._around_inner,
+                **{f"_recursive_{name}": functools.partial(self._around_passes, name) for name in PASSES},
+            },
+            "torch.fx.passes.graph_transform_observer": {
+                "GraphTransformObserver.__enter__": self._around_enter,
+                "GraphTransformObserver.__exit__": self._around_exit,
+            },
+            "torch._inductor.graph": {
+                "GraphLowering.__init__": self._around_lowering,
+                "GraphLowering.compile_to_module": self._around_module,
+            },
+            "torch._inductor.output_code": {"CompiledFxGraph.__call__": self._around_call},
+        }
+        for module, hooks in places.items():
+            wrapt.register_post_import_hook(functools.partial(self._set, hooks), module)
+
+    def _set(self, hooks: dict[str, Callable[[Any], Any]], module: ModuleType) -> None:
+        for name, hook in hooks.items():
+            try:
+                wrap(module, name, hook)
+            except (AttributeError, TypeError):
+                self.missing.append(f"{module.__name__}.{name}")
+
+    @contextmanager
+    def recorded(self) -> Iterator[list[Ran]]:
+        """Keep copies of what graphs get, and what they give, in the block."""
+        self.runs, self._recording = [], True
+        try:
+            yield self.runs
+        finally:
+            self._recording = False
+
+    def _around_compile(self, compile_fx: Callable[..., Any]) -> Callable[..., Any]:
+        def compile_and_keep(model: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._open or not isinstance(model, torch.fx.GraphModule):
+                return compile_fx(model, example_inputs, *args, **kwargs)
+            traced = Traced(copied_graph(model))
+            self._open.append(traced)
+            try:
+                compiled = compile_fx(model, example_inputs, *args, **kwargs)
+            finally:
+                self._open.pop()
+            self.traced.append(traced)
+            return self._recorder(traced, compiled)
+
+        return compile_and_keep
+
+    def _recorder(self, traced: Traced, compiled: Any) -> Any:
+        @functools.wraps(compiled)
+        def run(*args: Any) -> Any:
+            if not self._recording or getattr(compiled, "_boxed_call", False):
+                return compiled(*args)
+            inputs = cloned(args)
+            outputs = compiled(*args)
+            self.runs.append(Ran(traced, inputs, [outputs]))
+            return outputs
+
+        return run
+
+    def _around_inner(self, compile_inner: Callable[..., Any]) -> Callable[..., Any]:
+        def compile_and_keep(gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self._open:
+                return compile_inner(gm, example_inputs, *args, **kwargs)
+            kind: Kind = "backward" if kwargs.get("is_backward") else "forward"
+            if kwargs.get("is_inference"):
+                kind = "inference"
+            compile_id = torch._guards.CompileContext.current_compile_id()
+            lowered = Lowered(self._open[-1], kind, str(compile_id))
+            self._lowered.append(lowered)
+            try:
+                code = compile_inner(gm, example_inputs, *args, **kwargs)
+            finally:
+                self._lowered.pop()
+            self._open[-1].lowered.append(lowered)
+            self._of[id(code)] = lowered
+            lowered.code = code  # type: ignore[attr-defined] # its id is not used again
+            return code
+
+        return compile_and_keep
+
+    def _around_passes(self, stage: str, run: Callable[..., Any]) -> Callable[..., Any]:
+        def run_and_keep(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            self._keep(stage, "", gm)
+            result = run(gm, *args, **kwargs)
+            self._keep(stage, "", gm if result is None else result)
+            return result
+
+        return run_and_keep
+
+    def _around_enter(self, enter: Callable[..., Any]) -> Callable[..., Any]:
+        def keep_and_enter(observer: Any) -> Any:
+            self._keep(observer.subsystem, "", observer.gm)
+            return enter(observer)
+
+        return keep_and_enter
+
+    def _around_exit(self, leave: Callable[..., Any]) -> Callable[..., Any]:
+        def leave_and_keep(observer: Any, *args: Any) -> Any:
+            result = leave(observer, *args)
+            self._keep(observer.subsystem, observer.passname, observer.gm)
+            return result
+
+        return leave_and_keep
+
+    def _keep(self, stage: str | None, name: str, gm: Any) -> None:
+        """Keep a graph if it is not the one that was kept last; `name` is the pass that made it."""
+        if not self._open or not isinstance(gm, torch.fx.GraphModule):
+            return
+        traced = self._open[-1]
+        if stage == "post_grad_passes":
+            steps = self._lowered[-1].steps if self._lowered else None
+        else:
+            steps = traced.joint if stage == "joint_graph_passes" else traced.before
+        if steps is None or stage not in PASSES or (steps and text_of(gm) == text_of(steps[-1].graph)):
+            return
+        steps.append(Step(stage, name if steps else "", copied_graph(gm)))
+
+    def _around_lowering(self, init: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(init)
+
+        def init_and_keep(lowering: Any, *args: Any, **kwargs: Any) -> None:
+            init(lowering, *args, **kwargs)
+            given = signature.bind_partial(lowering, *args, **kwargs).arguments
+            if self._lowered and type(lowering).__name__ == "GraphLowering" and not given.get("is_const_graph"):
+                self._lowered[-1].graph = copied_graph(given["gm"])
+                self._lowered[-1].lowering = lowering
+
+        return init_and_keep
+
+    def _around_module(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        def make_and_keep(lowering: Any) -> Any:
+            module = make(lowering)
+            if self._lowered and self._lowered[-1].lowering is lowering:
+                self._lowered[-1].module = module
+            return module
+
+        return make_and_keep
+
+    def _around_call(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def call_and_keep(code: Any, inputs: Any) -> Any:
+            lowered = self._of.get(id(code)) if self._recording else None
+            if lowered is None:
+                return call(code, inputs)
+            kept = cloned(inputs)
+            outputs = call(code, inputs)
+            self.runs.append(Ran(lowered, kept, cloned(outputs)))
+            return outputs
+
+        return call_and_keep
+
+
+def copied_graph(gm: Any) -> Any:
+    """Copy a graph with its names; what it refers to is shared."""
+    return torch.fx.GraphModule(gm, copy.deepcopy(gm.graph))
+
+
+def text_of(gm: Any) -> str:
+    """Return what tells two graphs apart: names, targets, arguments."""
+    return "\n".join(f"{node.name} {node.target} {node.args} {node.kwargs}" for node in gm.graph.nodes)
+
+
+def cloned(values: Any) -> list[Any]:
+    """Copy tensors, with their sizes and strides; those that share memory share that of the copies."""
+    storages: dict[int, torch.UntypedStorage] = {}
+
+    def clone(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        if value.layout != torch.strided or value.is_mkldnn:
+            return value.detach().clone()
+        storage = value.untyped_storage()
+        copy_ = storages.setdefault(storage._cdata, storage.clone())
+        return torch.empty(0, dtype=value.dtype, device=value.device).set_(
+            copy_, value.storage_offset(), value.size(), value.stride()
+        )
+
+    return [clone(value) for value in values]
