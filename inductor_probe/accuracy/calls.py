@@ -32,6 +32,7 @@ class CheckedCall:
         self.remarks: dict[str, str] = {}
         self.refused: dict[str, str] = {}
         self._names = _names(own)
+        self._right: tuple[Values, Values] = ({}, {})
         self._noise: dict[int, Values] = {}
         # Not all that writes to a tensor says so by its version: the running mean of a batch norm, for one.
         small = [one for one in own.state.tensors if not isinstance(one, torch.nn.Parameter) and _plain(one)]
@@ -40,23 +41,30 @@ class CheckedCall:
     def check(self) -> str:
         """Run both, compare, and return the verdict."""
         reference = Shadow()
-        eager, wide = self._run(EAGER, reference)
+        self._right = self._run(EAGER, reference)
         self.refused = reference.refused
+        self.judged = self.again()
+        if self.verdict == WRONG:
+            self._replay(self._right[0])
+        return self.verdict
+
+    def again(self) -> dict[str, Judged]:
+        """Make the compiled call, and judge what it gives beside what eager gave."""
+        eager, wide = self._right
         compiled, _ = self._run(COMPILED)
+        judged: dict[str, Judged] = {}
         for name in eager:
             if name not in compiled:
-                self.judged[name] = Judged(WRONG, "form", form=(_form(eager[name]), "nothing"))
+                judged[name] = Judged(WRONG, "form", form=(_form(eager[name]), "nothing"))
                 continue
-            self.judged[name] = judge(
+            judged[name] = judge(
                 eager[name], compiled[name], wide[name], lambda seed, name=name: self._noisy(seed).get(name)
             )
             if eager[name].stride() != compiled[name].stride() and eager[name].numel() > 1:
                 self.remarks["strides"] = name
         for name in compiled.keys() - eager.keys():
-            self.judged[name] = Judged(WRONG, "form", form=("nothing", _form(compiled[name])))
-        if self.verdict == WRONG:
-            self._replay(eager)
-        return self.verdict
+            judged[name] = Judged(WRONG, "form", form=("nothing", _form(compiled[name])))
+        return judged
 
     @property
     def verdict(self) -> str:
@@ -80,6 +88,10 @@ class CheckedCall:
         if seed not in self._noise:
             self._noise[seed] = self._run(EAGER, Shadow(seed))[1]
         return self._noise[seed]
+
+    def come_back(self) -> None:
+        """Put back the state that the call found, after whatever the program did since."""
+        self.own.state.restore_all()
 
     def run(self, side: str, mode: Any = None) -> None:
         """Make the call once from its state, and put that back."""

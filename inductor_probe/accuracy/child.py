@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import wrapt
-from msgspec import Struct
 
+from inductor_probe.accuracy.options import AccuracyOptions
 from inductor_probe.capture import flips, torch_settings
 from inductor_probe.capture.callables import Callables, Callee, is_traced, name_of, untraced, where_of
 from inductor_probe.capture.child import run_script
@@ -24,7 +24,6 @@ from inductor_probe.capture.own_calls import end_process
 from inductor_probe.capture.process import end_with
 from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.model.codec import from_json
-from inductor_probe.model.flip import Flip
 
 ALWAYS = (
     ("inductor.fx_graph_cache", "False"),
@@ -34,17 +33,10 @@ ALWAYS = (
 """Settings with which a script is judged: graphs are compiled here, and draw the random numbers of eager."""
 
 
-class AccuracyOptions(Struct, frozen=True):
-    """What is asked for: settings of torch and decisions turned, seconds for judging calls.
-
-    `folder` is one for files of this process. `only`: judge, and do not follow what is wrong.
-    """
-
-    folder: str
-    settings: tuple[tuple[str, str], ...] = ()
-    flips: tuple[Flip, ...] = ()
-    seconds: float = 60.0
-    only: bool = False
+MOST_FOLLOWED = 4
+"""Wrong calls, of which each keeps copies of what it reads, for which changes are tried that make them right."""
+RAISES = "INDUCTOR_PROBE_ACCURACY_RAISES"
+"""A variable of the environment: what fails in judging ends the script, for tests of this package."""
 
 
 class Judge(Callables):
@@ -58,7 +50,8 @@ class Judge(Callables):
         super().__init__()
         self._options, self._tell = options, tell
         self._spent = 0.0
-        self._judged: dict[int, int] = {}
+        self._graphs: dict[int, list[Any]] = {}
+        self._followers: list[tuple[int, Any]] = []
         self._stages: Any = None
 
     def set_up(self) -> None:
@@ -80,8 +73,9 @@ class Judge(Callables):
             with untraced():
                 self._judge(callee, number, args, kwargs)
         except Exception as error:  # whatever his program, or torch, may raise
-            self._tell("not-judged", name=name_of(callee.eager), call=number, message=f"{type(error).__name__}: {error}")
-            if self._options.only or os.environ.get("PROBE_ACCURACY_RAISES"):
+            message = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+            self._tell("not-judged", name=name_of(callee.eager), call=number, message=message)
+            if RAISES in os.environ:
                 raise
         finally:
             self.busy = False
@@ -91,18 +85,41 @@ class Judge(Callables):
         from inductor_probe.accuracy.calls import CheckedCall  # noqa: PLC0415 - torch is there now
         from inductor_probe.harness.own_calls import OwnCall  # noqa: PLC0415
 
+        before = len(self._stages.traced)
         call = CheckedCall(OwnCall(callee.eager, callee.compiled, args, kwargs, backward=True))
         verdict = call.check()
+        graphs = self._graphs.setdefault(id(callee), [])
+        graphs += [one for traced in self._stages.traced[before:] for one in traced.lowered]
         self._tell(
             "call", name=name_of(callee.eager), where=where_of(callee), call=number, verdict=verdict,
             judged={name: vars(one) for name, one in call.judged.items()}, remarks=call.remarks,
-            refused=call.refused,
+            refused=call.refused, graphs=[one.key for one in graphs],
         )  # fmt: skip
-        if verdict != "right" and not self._options.only:
-            from inductor_probe.accuracy.follow import follow  # noqa: PLC0415
+        if verdict == "wrong" and self._options.follow:
+            from inductor_probe.accuracy.follow import Follower  # noqa: PLC0415
 
-            for fault in follow(call, self._stages):
-                self._tell("fault", call=number, **{**vars(fault), "judged": vars(fault.judged)})
+            follower = Follower(call, self._stages, self._tell)
+            follower.follow()
+            if len(self._followers) < MOST_FOLLOWED:
+                self._followers.append((number, follower))
+            self._tell_faults(number, follower)
+
+    def _tell_faults(self, number: int, follower: Any) -> None:
+        for fault in follower.found:
+            self._tell("fault", call=number, **{**vars(fault), "judged": vars(fault.judged)})
+
+    def at_end(self) -> None:
+        """Find out what makes the calls right that are wrong."""
+        self.busy = True
+        for place, (number, follower) in enumerate(self._followers):
+            try:
+                with untraced():
+                    follower.explain(self._options.try_s / (len(self._followers) - place))
+                self._tell_faults(number, follower)
+            except Exception as error:  # whatever torch may raise where it compiles otherwise
+                self._tell("not-judged", name="what makes it right", call=number, message=str(error))
+                if RAISES in os.environ:
+                    raise
 
 
 def main() -> None:
@@ -121,7 +138,8 @@ def main() -> None:
     judge = Judge(chosen, tell)
     judge.install()
     log = EventLog(Path(chosen.folder))
-    for name, set_all in torch_settings.hooks((*ALWAYS, *chosen.settings), log):
+    named = flips.settings_without_dump(chosen.flips, chosen.folder)
+    for name, set_all in torch_settings.hooks((*ALWAYS, *named, *chosen.settings), log):
         wrapt.register_post_import_hook(set_all, name)
     for name, hook in flips.hooks(chosen.flips, log, DecisionLog(log, simulated=False)):
         wrapt.register_post_import_hook(hook, name)
@@ -132,8 +150,10 @@ def main() -> None:
     except SystemExit as error:
         ending = "ended" if error.code in (None, 0) else "failed"
     except BaseException:
+        judge.at_end()
         tell("over", ending="failed")
         raise
+    judge.at_end()
     tell("over", ending=ending)
     end_process()
 

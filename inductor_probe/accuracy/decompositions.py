@@ -73,6 +73,7 @@ class Decompositions(TorchDispatchMode):  # type: ignore[misc] # mypy does not f
             if judged.verdict == WRONG:
                 name = operator_of(func)
                 fault = Fault("decomposition", name, judged, user=calling_line())
+                fault.cause = _name_of(decomposition)
                 fault.steps = [("operator", name, RIGHT), ("decomposition", _name_of(decomposition), WRONG)]
                 self.faults[name] = fault
                 return

@@ -21,10 +21,11 @@ class Fault:
     Attributes:
         layer: see `model/accuracy.py`. operator: `aten.argmax`. fx: its node in the graph that was lowered.
         node, buffer, kernel: inductor's names, where it has them.
-        graph: compile id and kind of the graph. wrapper_line: of the launch, in the generated code.
+        graph: compile id and kind of the graph, and which of those. wrapper_line: of the launch, in the generated code.
         user: file and line of the user's code. judged: the values. steps: what was computed on the way, and
             whether that is right.
-        pass_name: of layer `pass`. trials: settings and changes tried in this process, and whether it is right then.
+        part_of: the operator that `operator` was decomposed from. cause: the decomposition, or the pass.
+        trials: what was changed: kind, name, in the whole `program` or the `kernel`, and whether it is right then.
     """
 
     layer: str
@@ -35,12 +36,12 @@ class Fault:
     buffer: str = ""
     kernel: str = ""
     wrapper_line: int = 0
-    compile_id: str = ""
-    kind: str = ""
+    graph: tuple[str, str, int] | None = None
     user: tuple[str, int] | None = None
     steps: list[tuple[str, str, str]] = field(default_factory=list)
-    pass_name: str = ""
-    trials: list[tuple[str, str, bool]] = field(default_factory=list)
+    part_of: str = ""
+    cause: str = ""
+    trials: list[tuple[str, str, str, bool]] = field(default_factory=list)
 
 
 def operator_of(node: Any) -> str:

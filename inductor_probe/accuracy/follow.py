@@ -2,32 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
+from inductor_probe.accuracy.above import above
 from inductor_probe.accuracy.calls import CheckedCall
+from inductor_probe.accuracy.changes import Change, changes_for
 from inductor_probe.accuracy.decompositions import Decompositions
-from inductor_probe.accuracy.faults import Fault
+from inductor_probe.accuracy.faults import Fault, original_operator, user_line
 from inductor_probe.accuracy.kernels import explain
-from inductor_probe.accuracy.launches import check_launches
+from inductor_probe.accuracy.launches import Launched, check_launches, stands_for
 from inductor_probe.accuracy.passes import check_passes
-from inductor_probe.accuracy.stages import Lowered, Stages
+from inductor_probe.accuracy.stages import Lowered, Ran, Stages
 from inductor_probe.harness.own_calls import COMPILED, EAGER
 
 
-def follow(call: CheckedCall, stages: Stages) -> Iterator[Fault]:
-    """Yield what is wrong in a call, in the order in which the compiler comes to it."""
-    with stages.recorded() as runs:
-        call.run(COMPILED)
-    table = Decompositions()
-    with torch.autograd.set_detect_anomaly(True, check_nan=False):
-        call.run(EAGER, table)
-    yield from table.faults.values()
-    yield from check_passes(runs)
-    for ran in runs:
-        if isinstance(ran.of, Lowered):
-            launched = check_launches(ran.of, ran.inputs)
+class Follower:
+    """Follows a wrong call.
+
+    Args:
+        tell: sends an event.
+
+    Attributes:
+        found: what is wrong.
+    """
+
+    def __init__(self, call: CheckedCall, stages: Stages, tell: Callable[..., None]) -> None:
+        self._call, self._stages, self._tell = call, stages, tell
+        self._launched: list[tuple[Lowered, Launched]] = []
+        self.found: list[Fault] = []
+
+    def follow(self) -> None:
+        """Find what is wrong, in the order in which the compiler comes to it. Nothing is compiled but parts."""
+        with self._stages.recorded() as runs:
+            self._call.run(COMPILED)
+        self.found = [*self._of_decompositions(), *check_passes(runs)]
+        self.found += self._of_launches(runs)
+        for fault in self.found:
+            self._place(fault)
+
+    def explain(self, seconds: float) -> None:
+        """Compile the program in other ways: to find what was not found in its graphs, and what makes it right.
+
+        Dynamo forgets what it compiled: this is for when the script has ended.
+        """
+        begin = time.monotonic()
+        self._call.come_back()
+        self.found = self.found or [*above(self._call)]
+        for number, fault in enumerate(self.found):
+            share = (seconds - (time.monotonic() - begin)) / (len(self.found) - number)
+            self._try(fault, share)
+
+    def _of_decompositions(self) -> list[Fault]:
+        table = Decompositions()
+        with torch.autograd.set_detect_anomaly(True, check_nan=False):
+            self._call.run(EAGER, table)
+        return [*table.faults.values()]
+
+    def _of_launches(self, runs: Sequence[Ran]) -> list[Fault]:
+        faults: list[Fault] = []
+        for ran in runs:
+            if not isinstance(ran.of, Lowered):
+                continue
+            lowered: Lowered = ran.of
+            launched = check_launches(lowered, ran.inputs)
+            self._launched.append((lowered, launched))
+            self._tell(
+                "launches", graph=lowered.key, compared=launched.compared, unknown=launched.unknown,
+                problem=launched.problem,
+            )  # fmt: skip
             for line in dict.fromkeys(one.line for one in launched.wrong):
                 wrong = [one for one in launched.wrong if one.line == line]
-                yield from explain(ran.of, ran.inputs, wrong, launched.written[line])
+                faults += explain(lowered, ran.inputs, wrong, launched.written[line])
+        return faults
+
+    def _place(self, fault: Fault) -> None:
+        """Give a fault that was found above the kernels the names that its operator has in a graph of inductor."""
+        if fault.buffer:
+            return
+        for lowered, launched in self._launched:
+            if fault.graph not in (None, lowered.key):
+                continue
+            node = _node_of(lowered, fault)
+            if node is None:
+                continue
+            fault.graph = lowered.key
+            fault.fx = fault.fx or node.name
+            fault.user = fault.user or user_line(node)
+            stands = stands_for(lowered)
+            for scheduled in lowered.lowering.scheduler.nodes if lowered.lowering else ():
+                for operation in scheduled.get_nodes():
+                    if node.name not in {one.name for one in getattr(operation.node, "origins", ())}:
+                        continue
+                    buffers = [one.get_name() for one in operation.get_outputs()]
+                    exact = any(stands.node.get(one) == node.name for one in buffers)
+                    if buffers and (exact or not fault.buffer):
+                        fault.node, fault.buffer = operation.get_name(), buffers[0]
+                        kernels = [launched.kernels.get(line, "") for line, of in launched.written.items() if buffers[0] in of]
+                        fault.kernel = kernels[0] if kernels else ""
+            return
+
+    def _try(self, fault: Fault, seconds: float) -> None:
+        """Make the program's call with changes that may make it right, as long as there is time."""
+        begin = time.monotonic()
+        for change in changes_for(fault):
+            if time.monotonic() - begin > seconds:
+                return
+            if (right := self._is_right_with(change)) is not None:
+                fault.trials.append((change.kind, change.name, "program", right))
+
+    def _is_right_with(self, change: Change) -> bool | None:
+        """Whether the call is right with a change; where several things are wrong, whether fewer values are."""
+        before = {name for name, one in self._call.judged.items() if one.verdict == "wrong"}
+        torch._dynamo.reset()
+        try:
+            with change.applied():
+                after = {name for name, one in self._call.again().items() if one.verdict == "wrong"}
+        except Exception:  # noqa: BLE001 - torch may not compile it so
+            return None
+        finally:
+            torch._dynamo.reset()
+        return after < before
+
+
+def _node_of(lowered: Lowered, fault: Fault) -> Any:
+    """Return the node of a graph that has the value of a fault's operator: the last of those that it became."""
+    nodes = [node for node in lowered.graph.graph.nodes if node.op == "call_function"]
+    mine = [node for node in nodes if node.name == fault.fx] if fault.fx else []
+    mine = mine or [node for node in nodes if original_operator(node) == fault.operator]
+    if fault.user:
+        mine = [node for node in mine if user_line(node) == fault.user] or mine
+    return mine[-1] if mine else None

@@ -155,9 +155,11 @@ def lowered_node(lowered: Lowered, wrong: WrongBuffer) -> Any:
 
 
 def _fault(lowered: Lowered, wrong: WrongBuffer, node: Any) -> Fault:
-    fault = Fault("codegen", original_operator(node), wrong.judged, fx=node.name, user=user_line(node))
+    fault = Fault("codegen", operator_of(node), wrong.judged, fx=node.name, user=user_line(node))
+    original = original_operator(node)
+    fault.part_of = original if original != fault.operator else ""
     fault.node, fault.buffer, fault.kernel, fault.wrapper_line = wrong.operation, wrong.buffer, wrong.kernel, wrong.line
-    fault.compile_id, fault.kind = lowered.compile_id, lowered.kind
+    fault.graph = lowered.key
     fault.steps = [("graph of FX", _shown(wrong.judged.eager), RIGHT)]
     return fault
 
@@ -177,12 +179,12 @@ def _layered(
         shown = f"{node.name} = {operator_of(node)}, stored"
         fault.steps.append((shown, _shown(fault.judged.compiled), WRONG))
     _try(part, node, fault)
-    right = {name for _, name, is_right in fault.trials if is_right}
+    right = {name for _, name, _, is_right in fault.trials if is_right}
     if body_wrong:
         fault.layer = "lowering"
-    elif "aot_inductor.debug_compile=True" in right:
+    elif "inductor.aot_inductor.debug_compile=True" in right:
         fault.layer = "compiler"
-    elif "max_fusion_size=1" in right and "cpp.simdlen=1" not in right:
+    elif "inductor.max_fusion_size=1" in right and "inductor.cpp.simdlen=1" not in right:
         fault.layer = "scheduling"
     return fault
 
@@ -270,7 +272,8 @@ def _try(part: Part, node: Any, fault: Fault) -> None:
             continue
         right = judge(eager, value, reference).verdict != WRONG
         if patches:
-            fault.trials.append(("setting", ", ".join(f"{key}={value}" for key, value in patches.items()), right))
+            name = ", ".join(f"inductor.{key}={value}" for key, value in patches.items())
+            fault.trials.append(("setting", name, "kernel", right))
         elif right:  # the fault needs the rest of the graph around it
             fault.steps.append(("its nodes compiled alone", _shown(value[fault.judged.index].item()), RIGHT))
             return

@@ -53,12 +53,13 @@ class Launched:
     Attributes:
         wrong: buffers. compared: how many were. unknown: those that stand for no FX node of their size.
         written: by line of the wrapper, the buffers that the launch there writes.
-        problem: why nothing was compared.
+        kernels: by line, what is launched. problem: why nothing was compared.
     """
 
     wrong: list[WrongBuffer] = field(default_factory=list)
     compared: int = 0
     written: dict[int, list[str]] = field(default_factory=dict)
+    kernels: dict[int, str] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
     problem: str = ""
 
@@ -145,6 +146,7 @@ class _Checker:
 
     def _compare(self, buffer: str, node: str, operation: str, kernel: str, line: int, tensor: torch.Tensor) -> None:
         self._found.written.setdefault(line, []).append(buffer)
+        self._found.kernels[line] = kernel
         right = self._values.value(node)
         if right is None or right.eager.shape != tensor.shape or right.eager.dtype != tensor.dtype:
             self._found.unknown.append(buffer)

@@ -9,7 +9,7 @@ import torch
 
 from inductor_probe.accuracy.faults import Fault, operator_of, user_line
 from inductor_probe.accuracy.judgement import RIGHT, WRONG, Judged, judge
-from inductor_probe.accuracy.stages import Lowered, Ran, Step, Traced
+from inductor_probe.accuracy.stages import Key, Lowered, Ran, Step, Traced
 from inductor_probe.accuracy.values import Value, Values, outputs_of
 
 
@@ -21,15 +21,15 @@ def check_passes(runs: Sequence[Ran]) -> Iterator[Fault]:
             continue
         seen.append(ran.of)
         if isinstance(ran.of, Traced):
-            yield from _check(ran.of.before, ran.inputs, "", "")
+            yield from _check(ran.of.before, ran.inputs, None)
             continue
         lowered: Lowered = ran.of
         joint = lowered.traced.joint
         if joint and lowered.kind != "forward":  # with a backward, inputs of both are there when that has run
             inputs = inputs_by_name(joint[0].graph, [one for one in runs if _of(one, lowered.traced)])
             if inputs is not None:
-                yield from _check(joint, inputs, lowered.compile_id, lowered.kind)
-        yield from _check(lowered.steps, ran.inputs, lowered.compile_id, lowered.kind)
+                yield from _check(joint, inputs, lowered.key)
+        yield from _check(lowered.steps, ran.inputs, lowered.key)
 
 
 def _of(ran: Ran, traced: Traced) -> bool:
@@ -51,14 +51,14 @@ def inputs_by_name(graph: Any, runs: Sequence[Ran]) -> list[Any] | None:
     return [given.get(node.name) for node in wanted]
 
 
-def _check(steps: Sequence[Step], inputs: list[Any], compile_id: str, kind: str) -> Iterator[Fault]:
+def _check(steps: Sequence[Step], inputs: list[Any], graph: Key | None) -> Iterator[Fault]:
     """Compare the graph after each step with that before the first."""
     first = outputs_of(steps[0].graph, inputs) if len(steps) > 1 else []
     if len(steps) < 2 or not _wrong(steps[0].graph, first, outputs_of(steps[-1].graph, inputs), inputs):
         return
     for before, after in zip(steps, steps[1:], strict=False):
         if _wrong(steps[0].graph, first, outputs_of(after.graph, inputs), inputs):
-            yield from _located(before, after, inputs, compile_id, kind)
+            yield from _located(before, after, inputs, graph)
             return
 
 
@@ -81,7 +81,7 @@ def _wrong(graph: Any, right: list[Value | None], other: list[Value | None], inp
     return False
 
 
-def _located(before: Step, after: Step, inputs: list[Any], compile_id: str, kind: str) -> Iterator[Fault]:
+def _located(before: Step, after: Step, inputs: list[Any], graph: Key | None) -> Iterator[Fault]:
     """Find the value that a pass replaced by another one: an operand of a node that both graphs have."""
     names = [{node.name for node in step.graph.graph.nodes} for step in (before, after)]
     rights = Values(before.graph, inputs, names[0]).all()
@@ -97,8 +97,8 @@ def _located(before: Step, after: Step, inputs: list[Any], compile_id: str, kind
                 continue
             judged: Judged = judge(rights[one.name].eager, others[other.name].eager, rights[one.name].reference)
             if judged.verdict == WRONG:
-                fault = Fault("pass", operator_of(one), judged, fx=one.name, compile_id=compile_id, kind=kind)
-                fault.user, fault.pass_name = user_line(one), after.name
+                fault = Fault("pass", operator_of(one), judged, fx=one.name, graph=graph)
+                fault.user, fault.cause = user_line(one), after.name
                 what = f"{other.name} = {operator_of(other)}" if other.name != one.name else one.name
                 fault.steps = [
                     ("graph before the pass", f"{one.name} = {operator_of(one)}", RIGHT),

@@ -21,6 +21,8 @@ import wrapt
 from inductor_probe.capture.torch_places import wrap
 
 Kind: TypeAlias = Literal["inference", "forward", "backward"]
+Key: TypeAlias = tuple[str, str, int]
+"""What tells graphs apart: compile id, kind, and which of those."""
 PASSES = ("pre_grad_passes", "joint_graph_passes", "post_grad_passes")
 
 
@@ -37,16 +39,23 @@ class Step:
 class Lowered:
     """A graph of inductor: `graph` is what was lowered, `lowering` torch's `GraphLowering`, `module` the code.
 
-    `steps` are those of its passes after the gradient.
+    `steps` are those of its passes after the gradient. `number` counts graphs of its kind and compile id: dynamo
+    gives ids again once it was reset.
     """
 
     traced: Traced
     kind: Kind
     compile_id: str
+    number: int = 0
     graph: Any = None
     lowering: Any = None
     module: Any = None
     steps: list[Step] = field(default_factory=list)
+
+    @property
+    def key(self) -> Key:
+        """What tells it from other graphs."""
+        return self.compile_id, self.kind, self.number
 
 
 @dataclass
@@ -151,24 +160,34 @@ class Stages:
 
     def _around_inner(self, compile_inner: Callable[..., Any]) -> Callable[..., Any]:
         def compile_and_keep(gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self._open:
+            compile_id = str(torch._guards.CompileContext.current_compile_id())
+            traced = self._open[-1] if self._open else self._traced_as(compile_id)
+            if traced is None:
                 return compile_inner(gm, example_inputs, *args, **kwargs)
             kind: Kind = "backward" if kwargs.get("is_backward") else "forward"
             if kwargs.get("is_inference"):
                 kind = "inference"
-            compile_id = torch._guards.CompileContext.current_compile_id()
-            lowered = Lowered(self._open[-1], kind, str(compile_id))
+            alike = [one for other in self.traced for one in other.lowered]
+            number = sum((one.kind, one.compile_id) == (kind, compile_id) for one in (*alike, *self._lowered))
+            lowered = Lowered(traced, kind, compile_id, number)
             self._lowered.append(lowered)
+            self._open.append(traced)
             try:
                 code = compile_inner(gm, example_inputs, *args, **kwargs)
             finally:
                 self._lowered.pop()
-            self._open[-1].lowered.append(lowered)
+                self._open.pop()
+            traced.lowered.append(lowered)
             self._of[id(code)] = lowered
             lowered.code = code  # type: ignore[attr-defined] # its id is not used again
             return code
 
         return compile_and_keep
+
+    def _traced_as(self, compile_id: str) -> Traced | None:
+        """Return what was traced under a compile id: a backward is compiled when it first runs."""
+        ids = ((traced, one.compile_id) for traced in reversed(self.traced) for one in traced.lowered)
+        return next((traced for traced, one in ids if one == compile_id), None)
 
     def _around_passes(self, stage: str, run: Callable[..., Any]) -> Callable[..., Any]:
         def run_and_keep(gm: Any, *args: Any, **kwargs: Any) -> Any:

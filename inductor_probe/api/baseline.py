@@ -145,8 +145,12 @@ def dumped_to_the_end(
     return run
 
 
-def recipe_of(run: RunOnDisk, out: Path | None = None, *, trust: bool = False) -> Recipe:
+def recipe_of(
+    run: RunOnDisk, out: Path | None = None, *, trust: bool = False, may_fail: bool = False
+) -> Recipe:
     """Return how a run was made, by its manifest; `out` is for runs that are made from it.
+
+    `may_fail`: its script may have ended with an exception.
 
     Raises:
         ProbeError: `probe dump` did not make it, or its script did not end well; nothing shows that it was
@@ -170,7 +174,7 @@ def recipe_of(run: RunOnDisk, out: Path | None = None, *, trust: bool = False) -
         )
     if (pid := maker(run.debug_dir)) is not None:
         raise ProbeError(f"process {pid}, which makes {run.path}, is still there", "wait for its end")
-    if manifest.of_script().outcome != "ok":
+    if manifest.of_script().outcome not in (("ok", "failed") if may_fail else ("ok",)):
         raise ProbeError(
             f"{manifest.script} did not end well in {run.path}", "dump it again, or name the script"
         )

@@ -12,7 +12,7 @@ from inductor_probe.model.own_call import NoOwnCall, OwnCall, OwnPair
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
-    from inductor_probe.measuring.own_calls import OwnProgram
+    from inductor_probe.measuring.script_process import OwnProgram
     from inductor_probe.model.bench import BenchSettings
 
 _IMPORTED_S = 4.0
@@ -126,15 +126,17 @@ def own_pair(
     )
 
 
-def program_of(run: RunOnDisk, *, threads: int | None = None) -> OwnProgram | NoOwnCall:
-    """Return how the script of a run is run again, or why it is not."""
+def program_of(
+    run: RunOnDisk, *, threads: int | None = None, trust: bool = False, may_fail: bool = False
+) -> OwnProgram | NoOwnCall:
+    """Return how the script of a run is run again, or why it is not; for the rest see `recipe_of`."""
     from inductor_probe.api.baseline import recipe_of, why_not_as_it_is
     from inductor_probe.capture.scripts import script_arguments
     from inductor_probe.capture.torch_settings import is_setting
-    from inductor_probe.measuring.own_calls import LIMIT_S, OwnProgram
+    from inductor_probe.measuring.script_process import LIMIT_S, OwnProgram
 
     try:
-        recipe = recipe_of(run)
+        recipe = recipe_of(run, trust=trust, may_fail=may_fail)
     except ProbeError as error:
         return NoOwnCall("no-script", error.message)
     manifest = run.manifest

@@ -127,8 +127,9 @@ class Callables:
         def compile_and_note(*args: Any, **kwargs: Any) -> Any:
             self.compiles += 1
             if self._stack and (callee := self._stack[-1]) and not self.busy:
-                compiling: Compiling = self.running.compiling
-                callee.compiled_in[str(kwargs.get("compile_id"))] = compiling
+                compiling: Compiling | None = getattr(self.running, "compiling", None)
+                if compiling is not None:
+                    callee.compiled_in[str(kwargs.get("compile_id"))] = compiling
             return compile_frame(*args, **kwargs)
 
         return compile_and_note

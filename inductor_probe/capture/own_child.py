@@ -54,7 +54,9 @@ def main() -> None:
     own = OwnCalls(chosen.request, tell, questions.readline)
     own.install()
     log = EventLog(Path(chosen.folder))
-    for name, set_all in torch_settings.hooks(chosen.settings, log):
+    for name, set_all in torch_settings.hooks(
+        (*flips.settings_without_dump(chosen.flips, chosen.folder), *chosen.settings), log
+    ):
         wrapt.register_post_import_hook(set_all, name)
     for name, hook in flips.hooks(chosen.flips, log, DecisionLog(log, simulated=False)):
         wrapt.register_post_import_hook(hook, name)

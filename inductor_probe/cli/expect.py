@@ -99,10 +99,11 @@ def dumped_or_found(
     out: Path | None,
     *,
     compile_may_fail: bool = False,
+    may_fail: bool = False,
 ) -> ip.Run | ip.Graph:
     """Return the run or graph that is named; a script is dumped, and has to end well.
 
-    With `compile_may_fail` it may end with the exception of a compile.
+    With `compile_may_fail` it may end with the exception of a compile, with `may_fail` with any.
     """
     from inductor_probe.api.meaning import meaning_of
     from inductor_probe.api.verbs import open_target
@@ -121,7 +122,7 @@ def dumped_or_found(
     manifest = run.manifest
     if manifest and manifest.outcome == "interrupted":
         raise StoppedError("interrupted while it was dumped", f"what was compiled is in {relative(run.path)}")
-    if manifest and manifest.outcome != "ok" and not (compile_may_fail and manifest.failures):
+    if manifest and manifest.outcome != "ok" and not (may_fail or (compile_may_fail and manifest.failures)):
         raise ProbeError(
             f"{manifest.script} {how_it_ended(manifest)}; its message is above",
             f"what it had dumped by then is in {relative(run.path)}",

@@ -74,6 +74,12 @@ class State:
                 self.changed.append(kept)
         self.restore()
 
+    def restore_all(self) -> None:
+        """Put back all that differs, whoever changed it: long after, for one."""
+        for kept in self._kept:
+            if kept.differs():
+                kept.restore()
+
     def restore(self) -> None:
         """Put back what calls were seen to change."""
         for kept in self.changed:

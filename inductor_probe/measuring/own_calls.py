@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from select import select
-from types import TracebackType
-from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 import inductor_probe.capture
@@ -27,14 +18,12 @@ from inductor_probe.bench.verdict import conclude, wants_more
 from inductor_probe.capture.own_calls import OwnRequest
 from inductor_probe.capture.own_child import OwnOptions
 from inductor_probe.harness.budget import PROCESSES, share_of
-from inductor_probe.machine.python_child import WRITE_FILES
 from inductor_probe.measuring.interleaved import time_remotes
-from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
+from inductor_probe.model.codec import from_json
 from inductor_probe.model.comparison import Comparison
-from inductor_probe.model.flip import Flip
 from inductor_probe.model.own_call import (
     NoOwnCall,
-    NoOwnCallCode,
     OwnCall,
     OwnCallOfSide,
     OwnPair,
@@ -42,16 +31,12 @@ from inductor_probe.model.own_call import (
 )
 from inductor_probe.model.timing import CallSamples, Series
 
-Event = dict[str, Any]
 Progress = Callable[[str], None]
 
 CHILD = Path(inductor_probe.capture.__file__).with_name("own_child.py")
-LIMIT_S = 300.0
-"""A script may take so long up to a call, or three times what its dump took, whichever is more."""
-_GRACE_S, _ON_TOP = 60.0, 4
+_ON_TOP = 4
 _REACHING_S, _REACHING = 60.0, 6
 """Seconds, or times the budget, that scripts of all processes may run up to the call in all."""
-_LINES = 3
 MOST_PROCESSES = 5
 """Each runs the script up to the call: seconds that buy little."""
 PARTS = 0.1
@@ -60,125 +45,20 @@ COMPILED = "compiled"
 """As harness/own_calls.py calls that side."""
 
 
-class OwnProgram(Struct, frozen=True, kw_only=True):
-    """How the script is run: as `probe dump` ran it, without what that records.
-
-    `threads` are of torch and OpenMP where they are to be others than the script's own.
-    """
-
-    script: Path
-    arguments: tuple[str, ...] = ()
-    settings: tuple[tuple[str, str], ...] = ()
-    variables: Mapping[str, str]
-    flips: tuple[Flip, ...] = ()
-    threads: int | None = None
-    limit_s: float = LIMIT_S
-
-
-class OwnChildError(Exception):
-    """The process ended, or was ended, before it had timed what was asked for."""
-
-    def __init__(self, code: NoOwnCallCode, message: str = "") -> None:
-        super().__init__(message)
-        self.code, self.message = code, message
-
-
-class OwnProcess:
-    """A process that runs the script. What the script prints is kept in a file, for when it fails."""
+class OwnProcess(ScriptProcess):
+    """A process that runs the script up to the call, and times it there."""
 
     def __init__(self, program: OwnProgram, request: OwnRequest, caches: Path | None = None) -> None:
-        self._program, self._request = program, request
-        self._folder = tempfile.TemporaryDirectory(prefix="own-", ignore_cleanup_errors=True)
-        self._errors = Path(self._folder.name, "output")
-        options = OwnOptions(request, self._folder.name, program.settings, program.flips)
-        answers, events = os.pipe()
-        asked, questions = os.pipe()
-        variables = {name: value for name, value in os.environ.items() if name not in WRITE_FILES}
-        variables |= program.variables
-        if caches is not None:
-            variables |= {"TORCHINDUCTOR_CACHE_DIR": str(caches)}
-        if program.threads is not None:
-            variables |= {"OMP_NUM_THREADS": str(program.threads)}
-        command = [sys.executable, str(CHILD), str(os.getpid()), str(events), str(asked)]
-        command += [json.dumps(to_json(options)), str(program.script), *program.arguments]
-        with self._errors.open("wb") as output:
-            self._process = subprocess.Popen(
-                command,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=(events, asked),
-                start_new_session=True,  # it is ended with all that the script started
-            )
-        os.close(events)
-        os.close(asked)
-        self._answers, self._questions = answers, os.fdopen(questions, "w")
-        self._left = b""
-        self.seen: list[Event] = []
+        def options(folder: str) -> OwnOptions:
+            return OwnOptions(request, folder, program.settings, program.flips)
 
-    def __enter__(self) -> OwnProcess:
-        """Start it."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it, and what the script started."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        os.close(self._answers)
-        with suppress(OSError):
-            self._questions.close()
-        self._folder.cleanup()
-
-    def events(self) -> Iterator[Event]:
-        """Yield what it says until its end.
-
-        Raises:
-            OwnChildError: the script failed, ended its process, or went on for too long.
-        """
-        while True:
-            event = self.next_event()
-            yield event
-            if event["event"] == "over":
-                return
-
-    def next_event(self) -> Event:
-        """Return what it says next; see `events`."""
-        patience = self._program.limit_s + _GRACE_S + _ON_TOP * self._request.seconds
-        while b"\n" not in self._left:
-            if not select([self._answers], [], [], patience)[0]:
-                raise OwnChildError("too-long", f"{self._program.limit_s:.0f}")
-            data = os.read(self._answers, 1 << 16)
-            if not data:
-                status = self._process.wait()
-                raise OwnChildError("script-failed" if status else "script-ended", self._last_lines())
-            self._left += data
-        line, _, self._left = self._left.partition(b"\n")
-        event: Event = json.loads(line)
-        self.seen.append(event)
-        if event["event"] == "over" and event["ending"] == "failed":
-            self._process.wait()
-            raise OwnChildError("script-failed", self._last_lines())
-        return event
+        super().__init__(program, CHILD, options, patience=_ON_TOP * request.seconds, caches=caches)
 
     def lap(self, column: str, number: int) -> tuple[int, float]:
         """Run a lap of a side; return how often its process lost its core, and seconds a call."""
         self.ask({"lap": column, "number": number})
         event = self.next_event()
         return int(event["lost"]), float(event["seconds"])
-
-    def ask(self, question: Event) -> None:
-        """Send a line."""
-        with suppress(BrokenPipeError):
-            self._questions.write(json.dumps(question) + "\n")
-            self._questions.flush()
-
-    def _last_lines(self) -> str:
-        text = self._errors.read_text(encoding="utf-8", errors="replace")
-        return "\n".join([line for line in text.splitlines() if line.strip()][-_LINES:])
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from torch import nn
 
 from inductor_probe.harness.own_calls import COMPILED, EAGER, OwnCall
 from inductor_probe.harness.own_state import State
-from inductor_probe.measuring.own_calls import OwnProgram, time_own_calls
+from inductor_probe.measuring.own_calls import time_own_calls
+from inductor_probe.measuring.script_process import OwnProgram
 from inductor_probe.model.own_call import NoOwnCall
 
 SCRIPT = """

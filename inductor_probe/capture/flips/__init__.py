@@ -51,6 +51,22 @@ _HOOKS: Mapping[FlipKind, Hooks] = {
 }
 
 
+def settings_without_dump(flips: Sequence[Flip], folder: str) -> tuple[tuple[str, str], ...]:
+    """Return the settings with which graphs have the names of a dump where nothing is dumped.
+
+    A flip is about a graph, which inductor names where it traces (`torch/_inductor/debug.py`, DebugContext): its
+    folder is made in `folder`, without most of its files.
+    """
+    if not flips:
+        return ()
+    files = ("fx_graph", "fx_graph_transformed", "ir_pre_fusion", "ir_post_fusion", "output_code", "info_log")
+    return (
+        ("inductor.trace.enabled", "True"),
+        ("inductor.trace.debug_dir", folder),
+        *((f"inductor.trace.{name}", "False") for name in files),
+    )
+
+
 def hooks(
     flips: Sequence[Flip], events: EventLog, log: DecisionLog
 ) -> Iterator[tuple[str, Callable[[ModuleType], None]]]:

@@ -1,0 +1,208 @@
+"""Runs a script in a child that judges its calls, and makes records of what that says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from inductor_probe.accuracy.options import AccuracyOptions
+from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
+from inductor_probe.model.accuracy import (
+    AccuracyStep,
+    CheckedCall,
+    CheckedValue,
+    CodeLine,
+    Off,
+    RightWhen,
+    Scalar,
+    Verdict,
+    WrongValue,
+)
+
+Key: TypeAlias = tuple[str, str, int]
+"""A graph: compile id, kind, and which of those."""
+CHILD = Path(__file__).with_name("child.py")
+ORDER: Mapping[str, int] = {"right": 0, "rounding": 1, "undecided": 2, "wrong": 3}
+_PATIENCE_S = 600.0
+"""What a call takes to be followed down, at most."""
+
+
+class Judgement(Struct, frozen=True):
+    """What a child said of a script.
+
+    Attributes:
+        calls: for each callable, the worst that was judged.
+        wrong: each with its graph; None for what is in none.
+        compared: of each graph that was followed, how many buffers were compared, and those that stand for nothing.
+        graphs: that calls ran, with the worst verdict of those calls, where that is not of another graph.
+        not_judged: why calls were not. problem: why the script ended before its end.
+    """
+
+    calls: tuple[CheckedCall, ...]
+    wrong: tuple[tuple[Key | None, WrongValue], ...]
+    compared: tuple[tuple[Key, int, tuple[str, ...]], ...]
+    graphs: tuple[tuple[Key, Verdict], ...]
+    not_judged: tuple[str, ...]
+    problem: str
+
+
+def judge_program(
+    program: OwnProgram, options: AccuracyOptions, progress: Callable[[str], None] = lambda text: None
+) -> Judgement:
+    """Run a script, and judge its calls; `folder` of the options is chosen here."""
+    events: Sequence[Event] = []
+    problem = ""
+    progress(f"running {program.script}, and judging its calls")
+    with ScriptProcess(
+        program, CHILD, lambda folder: options.in_folder(folder, program.settings, program.flips), patience=_PATIENCE_S
+    ) as process:
+        events = process.seen
+        try:
+            for event in process.events():
+                if event["event"] == "call" and event["verdict"] == "wrong":
+                    progress(f"call {event['call']} of {event['name']} is wrong: following it down")
+                elif event["event"] == "fault":
+                    progress(f"{event['operator']} is wrong ({event['layer']})")
+        except OwnChildError as error:
+            problem = f"the script {_HOW.get(error.code, error.code)}: {error.message}".rstrip(": ")
+    return _judgement(events, problem)
+
+
+_HOW = {
+    "script-failed": "ended with an exception",
+    "script-ended": "ended its process",
+    "too-long": "took too long",
+}
+
+
+def _judgement(events: Iterable[Event], problem: str) -> Judgement:
+    calls: dict[tuple[str, str], CheckedCall] = {}
+    wrong: dict[Any, tuple[Key | None, WrongValue]] = {}
+    graphs: dict[Key, Verdict] = {}
+    compared: dict[Key, tuple[int, tuple[str, ...]]] = {}
+    not_judged: list[str] = []
+    for event in events:
+        if event["event"] == "call":
+            call = _call(event)
+            key = (call.name, call.where)
+            before = calls.get(key)
+            number = (before.calls if before else 0) + 1
+            worse = before is None or ORDER[call.verdict] > ORDER[before.verdict]
+            calls[key] = _with_calls(call if worse or before is None else before, number)
+            for graph in map(_key, event["graphs"]):
+                verdict: Verdict = "rounding" if call.verdict == "rounding" else "right"
+                graphs[graph] = max(graphs.get(graph, "right"), verdict, key=ORDER.__getitem__)
+        elif event["event"] == "fault":
+            at, value = _key(event["graph"]) if event["graph"] else None, _wrong(event)
+            wrong[at, value.layer, value.operator, value.fx, value.cause] = (at, value)
+        elif event["event"] == "launches":
+            compared[_key(event["graph"])] = (event["compared"], tuple(event["unknown"]))
+        elif event["event"] == "not-judged":
+            not_judged.append(f"call {event['call']} of {event['name']}: {event['message']}")
+    return Judgement(
+        tuple(calls.values()),
+        tuple(wrong.values()),
+        tuple((graph, *found) for graph, found in compared.items()),
+        tuple(graphs.items()),
+        tuple(dict.fromkeys(not_judged)),
+        problem,
+    )
+
+
+def _key(graph: Sequence[Any]) -> Key:
+    return str(graph[0]), str(graph[1]), int(graph[2])
+
+
+def _with_calls(call: CheckedCall, number: int) -> CheckedCall:
+    from msgspec.structs import replace  # noqa: PLC0415 - used here alone
+
+    return replace(call, calls=number)
+
+
+def _call(event: Event) -> CheckedCall:
+    values = [_value(name, judged) for name, judged in event["judged"].items()]
+    verdict: Verdict = max((value.verdict for value in values), key=ORDER.__getitem__, default="right")
+    return CheckedCall(
+        name=event["name"],
+        where=event["where"] or "",
+        call=event["call"],
+        calls=1,
+        verdict=verdict,
+        values=tuple(value for value in values if verdict == "right" or value.verdict != "right"),
+        elements=sum(value.elements for value in values),
+        remarks=tuple(event["remarks"].items()),
+        not_in_float64=tuple(event["refused"]),
+    )
+
+
+def _value(name: str, judged: Mapping[str, Any]) -> CheckedValue:
+    return CheckedValue(
+        name,
+        judged["verdict"],
+        judged["elements"],
+        judged["wrong"],
+        judged["why"],
+        tuple(judged["index"]),
+        scalar(judged["eager"]),
+        scalar(judged["compiled"]),
+        scalar(judged["reference"]),
+        _off(judged["eager_error"]),
+        _off(judged["compiled_error"]),
+        tuple(judged["form"]) if judged["form"] else None,
+    )
+
+
+def _wrong(event: Event) -> WrongValue:
+    judged, tried = event["judged"], event["trials"]
+    return WrongValue(
+        operator=event["operator"],
+        part_of=event["part_of"],
+        fx=event["fx"],
+        node=event["node"],
+        buffer=event["buffer"],
+        kernel=event["kernel"],
+        index=tuple(judged["index"]),
+        eager=scalar(judged["eager"]),
+        compiled=scalar(judged["compiled"]),
+        reference=scalar(judged["reference"]),
+        eager_off=_off(judged["eager_error"]),
+        compiled_off=_off(judged["compiled_error"]),
+        elements=judged["elements"],
+        wrong=judged["wrong"],
+        user_line=_line(event["user"]),
+        layer=event["layer"],
+        cause=event["cause"],
+        steps=tuple(AccuracyStep(*step) for step in event["steps"]),
+        right_when=tuple(
+            RightWhen(kind, *((None, name) if kind == "flip" else (name, None)), by=where)
+            for kind, name, where, right in tried
+            if right
+        ),
+        not_right_when=tuple(name for _, name, _, right in tried if not right),
+    )
+
+
+def scalar(value: Any) -> Scalar:
+    """Return the value of an element for JSON, which has neither NaN nor infinity."""
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def _off(error: Sequence[float] | None) -> Off | None:
+    return None if error is None else Off(scalar(error[0]), scalar(error[1]))
+
+
+def _line(user: Sequence[Any] | None) -> CodeLine | None:
+    """Return a line of the user's program, with its text where the file is there."""
+    if not user:
+        return None
+    path, number = str(user[0]), int(user[1])
+    text = ""
+    if os.path.isfile(path):  # noqa: PTH113 - it may be no path at all: `<stdin>`
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+        text = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+    return CodeLine(path, number, text)

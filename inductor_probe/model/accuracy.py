@@ -1,0 +1,200 @@
+"""Whether what a compiled program computes is right; and of what is wrong the operator, the element, the layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from inductor_probe.model.output import Output
+
+Verdict: TypeAlias = Literal["right", "rounding", "wrong", "undecided"]
+"""- `right`: each element is within the tolerance of its dtype (`torch.testing.assert_close`) of eager's.
+- `rounding`: it is not, and is no further from the float64 value than rounding explains.
+- `wrong`: neither. `undecided`: eager itself gives other values each time.
+"""
+
+Layer: TypeAlias = Literal[
+    "dynamo", "joint-graph", "decomposition", "pass", "lowering", "scheduling", "codegen", "compiler"
+]
+"""Who makes a value wrong, in the order of a compile: dynamo traced another program; AOTAutograd made another
+graph of it; the decomposition of an operator; a pass over a graph of FX; the lowering, whose loop body computes it
+so; fusion (it is right unfused); the generated code, of a loop body that is right; g++ or Triton, of code that
+is right without optimisation."""
+
+Scalar: TypeAlias = bool | int | float | str | None
+"""A value of one element; `nan`, `inf` and complex numbers as texts."""
+
+StepVerdict: TypeAlias = Literal["right", "wrong", "unknown"]
+
+
+class CodeLine(Struct, frozen=True):
+    """A line of a file."""
+
+    file: str
+    line: int
+    text: str = ""
+
+
+class Off(Struct, frozen=True):
+    """An error: in units in the last place of the float64 value, in the dtype of the value, and relative to it.
+
+    Infinite as a text.
+    """
+
+    ulp: Scalar
+    relative: Scalar
+
+
+class CheckedValue(Struct, frozen=True):
+    """An output, a gradient, or an input after the call, compared.
+
+    Attributes:
+        name: `output 0`, `gradient of weight`, `argument 1 after the call`.
+        elements, wrong: how many there are, and are wrong.
+        why: `form`: another size or dtype, see `form`; `tied`: which of nearly equal values is chosen; `draws`,
+            `varies`: eager gives others each time; `elided-cast`: right when casts between floats are kept
+            (`emulate_precision_casts`); else `values`, or nothing.
+        index: of the first wrong element, or of that with the largest error. eager, compiled, reference: there.
+        eager_off, compiled_off: errors there, of floats.
+        form: what eager has, and what compiled code gives.
+    """
+
+    name: str
+    verdict: Verdict
+    elements: int = 0
+    wrong: int = 0
+    why: str = ""
+    index: tuple[int, ...] = ()
+    eager: Scalar = None
+    compiled: Scalar = None
+    reference: Scalar = None
+    eager_off: Off | None = None
+    compiled_off: Off | None = None
+    form: tuple[str, str] | None = None
+
+
+class RightWhen(Struct, frozen=True):
+    """A change that makes a value right.
+
+    Attributes:
+        kind: `setting` of torch, `flip` of a decision, `decomposition` left out, `fallback` (the operator is called
+            as a function of a library), `backend` of torch.compile.
+        setting: `inductor.cpp.simdlen=1`; of another kind the operator: `aten.gelu`. flip: `scalar op0`.
+        checked: whether it was compiled so and compared. by: the user's own call (`program`), or the nodes of the
+            kernel alone (`kernel`).
+    """
+
+    kind: Literal["setting", "flip", "decomposition", "fallback"]
+    setting: str | None = None
+    flip: str | None = None
+    checked: bool = True
+    by: Literal["program", "kernel"] = "program"
+
+    @property
+    def name(self) -> str:
+        """The change in a few words."""
+        return self.flip or self.setting or ""
+
+
+class AccuracyStep(Struct, frozen=True):
+    """What was computed on the way from the user's program to the kernel: where, which value, is it right."""
+
+    place: str
+    value: str
+    verdict: StepVerdict
+
+
+class WrongValue(Struct, frozen=True, kw_only=True):
+    """Something wrong, at the first place where it is seen. What follows from it is not listed.
+
+    Attributes:
+        operator: `aten.argmax`. part_of: the operator that it was decomposed from.
+        fx: its FX node. node, buffer, kernel: inductor's, where it has them.
+        index: of the first wrong element. eager, compiled, reference: its values.
+        elements, wrong: how many there are, and are wrong.
+        user_line: of the program. kernel_line: of `output_code.py`, where the operator is computed.
+        layer: who makes it so. cause: the decomposition, or the pass, by its name in torch.
+        steps: values on the way. right_when: changes that make it right; `not_right_when` that do not.
+    """
+
+    operator: str
+    part_of: str = ""
+    fx: str = ""
+    node: str = ""
+    buffer: str = ""
+    kernel: str = ""
+    index: tuple[int, ...] = ()
+    eager: Scalar = None
+    compiled: Scalar = None
+    reference: Scalar = None
+    eager_off: Off | None = None
+    compiled_off: Off | None = None
+    elements: int = 0
+    wrong: int = 0
+    user_line: CodeLine | None = None
+    kernel_line: CodeLine | None = None
+    layer: Layer
+    cause: str = ""
+    steps: tuple[AccuracyStep, ...] = ()
+    right_when: tuple[RightWhen, ...] = ()
+    not_right_when: tuple[str, ...] = ()
+
+
+class GraphAccuracy(Struct, frozen=True, kw_only=True):
+    """A graph that was compiled and called.
+
+    `compared`: buffers that launches wrote, of wrong graphs; `unknown`: those that stand for no FX node.
+    """
+
+    graph: str
+    verdict: Verdict
+    wrong: tuple[WrongValue, ...] = ()
+    compared: int = 0
+    unknown: tuple[str, ...] = ()
+
+
+class CheckedCall(Struct, frozen=True, kw_only=True):
+    """A call of the user's compiled callable: the worst of those that were judged.
+
+    Attributes:
+        name, where: of the callable. call: which one. calls: how many were judged.
+        values: those that are not right; all of them where all are right.
+        elements: that were compared, in all.
+        remarks: `strides` (a value's memory is laid out otherwise than eager's), each with the value.
+        not_in_float64: operators that refuse it: their results count as exact.
+    """
+
+    name: str
+    where: str = ""
+    call: int
+    calls: int
+    verdict: Verdict
+    values: tuple[CheckedValue, ...] = ()
+    elements: int = 0
+    remarks: tuple[tuple[str, str], ...] = ()
+    not_in_float64: tuple[str, ...] = ()
+
+
+class AccuracyOutput(Output, frozen=True, kw_only=True):
+    """Whether a program computes the same when it is compiled.
+
+    Attributes:
+        run: its dump.
+        verdict: of the script: the worst of its calls. None where none could be judged.
+        calls: for each callable. graphs: each that was called.
+        wrong: what is wrong above all graphs, or was found in none: layers `dynamo` and `joint-graph`.
+        not_judged: calls that could not be, and why. problem: why nothing was judged.
+        seconds: it took.
+    """
+
+    verb: Literal["accuracy"] = "accuracy"
+    run: Path
+    verdict: Verdict | None = None
+    calls: tuple[CheckedCall, ...] = ()
+    graphs: tuple[GraphAccuracy, ...] = ()
+    wrong: tuple[WrongValue, ...] = ()
+    not_judged: tuple[str, ...] = ()
+    problem: str = ""
+    seconds: float = 0.0
