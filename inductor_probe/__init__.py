@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from inductor_probe.api.accuracy import Accuracy, accuracy
     from inductor_probe.api.assembly import Asm, ask_compiler, asm, find_kernel, find_kernels
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.check import Check, Health, check, doctor
@@ -82,19 +83,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "CheckedKernels", "Compare",
+    "Accuracy", "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "CheckedKernels", "Compare",
     "ConfigSweeps", "CppProgram", "Diff", "Expectations", "FusionRows", "Graph", "Health", "KernelRows",
     "LayoutRows", "NodeRows", "NotFoundError", "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page",
     "Pages", "PerfTable", "ProbeError", "Profiles", "ResultRows", "RewriteRows", "Run", "RunList", "Trials",
-    "Tunings", "WhatIf", "WrittenBenchFile", "ask_compiler", "asm", "bench_kernel", "candidates_of",
-    "check", "check_kernel", "check_op", "compare", "compile_graph", "debug", "diff", "doctor", "dump",
-    "expect", "export_cpp", "find_kernel", "find_kernels", "fusion", "kernels", "layouts", "nodes",
-    "open_graph", "open_kernel", "open_results", "open_run", "overview", "perf", "plan_removal", "profile",
+    "Tunings", "WhatIf", "WrittenBenchFile", "accuracy", "ask_compiler", "asm", "bench_kernel",
+    "candidates_of", "check", "check_kernel", "check_op", "compare", "compile_graph", "debug", "diff",
+    "doctor", "dump", "expect", "export_cpp", "find_kernel", "find_kernels", "fusion", "kernels", "layouts",
+    "nodes", "open_graph", "open_kernel", "open_results", "open_run", "overview", "perf", "plan_removal", "profile",
     "recording", "remove_run", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs",
     "trace_op", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
+    "api.accuracy": "Accuracy accuracy",
     "api.assembly": "Asm ask_compiler asm find_kernel find_kernels",
     "api.bench": "Bench CppProgram WrittenBenchFile",
     "api.trials": "Trials",

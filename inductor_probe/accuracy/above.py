@@ -16,7 +16,11 @@ from inductor_probe.accuracy.faults import Fault, calling_line, operator_of
 from inductor_probe.accuracy.judgement import RIGHT, WRONG, Judged, judge
 from inductor_probe.harness.own_calls import COMPILED, EAGER
 
-BACKENDS = (("eager", "dynamo"), ("aot_eager", "joint-graph"), ("aot_eager_decomp_partition", "decomposition"))
+BACKENDS = (
+    ("eager", "dynamo"),
+    ("aot_eager", "joint-graph"),
+    ("aot_eager_decomp_partition", "decomposition"),
+)
 """Backends of torch.compile, and whose work they add: `torch/_dynamo/backends/debugging.py`."""
 
 
@@ -31,7 +35,7 @@ def above(call: CheckedCall) -> Iterator[Fault]:
             call.own.functions[COMPILED] = torch.compile(call.own.functions[EAGER], backend=backend)
             try:
                 judged = call.again()
-            except Exception as error:  # noqa: BLE001 - a backend may refuse what inductor takes
+            except Exception as error:
                 steps.append((f"backend {backend}", type(error).__name__, "unknown"))
                 continue
             wrong = {name: one for name, one in judged.items() if one.verdict == WRONG}
@@ -74,7 +78,7 @@ class _Calls(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
 
 
 def _first_difference(call: CheckedCall) -> Fault | None:
-    """Return the first operator that gives something else, or is another one, in what was made of the program."""
+    """Return the first operator that gives something else, or is another one, in the compiled program."""
     lists: list[list[_Called]] = []
     for side in (EAGER, COMPILED):
         mode = _Calls()
@@ -82,7 +86,8 @@ def _first_difference(call: CheckedCall) -> Fault | None:
         lists.append(mode.called)
     mine, other = lists
     names = [[one.name for one in calls] for calls in lists]
-    for kind, a, b, c, d in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
+    pairs = SequenceMatcher(None, names[0], names[1], autojunk=False)
+    for kind, a, b, c, d in pairs.get_opcodes():
         if kind != "equal":
             at = mine[a] if a < len(mine) else mine[-1]
             value = other[c].values[:1] if c < d else []

@@ -1,10 +1,10 @@
 """Loop bodies evaluated as they stand: what the IR of inductor computes, whatever code is generated of it.
 
-A body runs with a handler of its operations (`V.set_ops_handler`) that computes with tensors, for all points of the
-loops at once, or for those alone that store one element. What it reads is what eager has there.
+A body runs with a handler of its operations (`V.set_ops_handler`) that computes with tensors, for all points
+of the loops at once, or for those alone that store one element. What it reads is what eager has there.
 
-Operations have the meaning that `torch/_inductor/ops_handler.py` gives them. Half precision is computed in float32,
-as both backends do.
+Operations have the meaning that `torch/_inductor/ops_handler.py` gives them. Half precision is computed in
+float32, as both backends do.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-import sympy
+import sympy  # type: ignore[import-untyped] # torch brings it, without types
 import torch
 
 from inductor_probe.accuracy.launches import stands_for
@@ -93,7 +93,7 @@ class Bodies:
             value = self._inputs[names.index(name)]
             return torch.empty(0, dtype=value.dtype, device=value.device).set_(value.untyped_storage())
         if name in self._lowering.constants:
-            return self._lowering.constants[name].contiguous().reshape(-1)  # type: ignore[no-any-return]
+            return self._lowering.constants[name].contiguous().reshape(-1)
         if name not in self._of:
             raise NotEvaluableError(f"{name} is not known")
         operation = self._of[name]
@@ -114,7 +114,8 @@ class Bodies:
 
     def _empty(self, layout: Any) -> torch.Tensor:
         last = sum(
-            (self._int(size) - 1) * self._int(step) for size, step in zip(layout.size, layout.stride, strict=True)
+            (self._int(size) - 1) * self._int(step)
+            for size, step in zip(layout.size, layout.stride, strict=True)
         )
         return torch.zeros(self._int(layout.offset) + last + 1, dtype=layout.dtype)
 
@@ -227,7 +228,9 @@ class _Run:
         """Return a name for an index that is computed."""
         self._temporaries += 1
         symbol = sympy.Symbol(f"t{self._temporaries}", integer=True)
-        length = int(sympy.sympify(size).subs(self._bodies.sizes)) if not isinstance(size, torch.Tensor) else size
+        length = (
+            int(sympy.sympify(size).subs(self._bodies.sizes)) if not isinstance(size, torch.Tensor) else size
+        )
         self._env[symbol] = torch.where(value < 0, value + length, value) if wrap else value
         return symbol
 
@@ -299,7 +302,9 @@ class _Ops:
 
     value_expr = index_expr
 
-    def to_dtype(self, value: Any, dtype: torch.dtype, src_dtype: Any = None, use_compute_types: bool = True) -> Any:
+    def to_dtype(
+        self, value: Any, dtype: torch.dtype, src_dtype: Any = None, use_compute_types: bool = True
+    ) -> Any:
         if dtype in _HALF and use_compute_types:
             return value.float()
         return value.to(dtype)
@@ -311,7 +316,9 @@ class _Ops:
         value = torch.as_tensor(body())
         return torch.where(mask, value, torch.as_tensor(other, dtype=value.dtype))
 
-    def indirect_indexing(self, value: Any, size: Any, check: bool = True, wrap_neg: bool = True) -> sympy.Symbol:
+    def indirect_indexing(
+        self, value: Any, size: Any, check: bool = True, wrap_neg: bool = True
+    ) -> sympy.Symbol:
         return self._run.indirect(value, size, wrap_neg)
 
     def check_bounds(self, *args: Any) -> None:
@@ -322,7 +329,7 @@ class _Ops:
     def output(self, *args: Any) -> None:
         """Nothing is given back."""
 
-    def bucketize(
+    def bucketize(  # noqa: PLR0917 - as torch calls it
         self, values: Any, boundaries: Any, boundary_indices: Any, indexing_dtype: torch.dtype, right: bool,
         sorter: Any = None, sorter_indices: Any = None,
     ) -> Any:  # fmt: skip

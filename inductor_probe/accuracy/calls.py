@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,8 +22,8 @@ class CheckedCall:
 
     Attributes:
         judged: by the name of a value: `output 0`, `gradient of weight`, `argument 1 after the call`.
-        remarks: `draws` (random numbers that are drawn from outside torch), `varies` (eager gives other values each
-            time), `strides`: values whose memory is laid out differently.
+        remarks: `draws` (random numbers that are drawn from outside torch), `varies` (eager gives other
+            values each time), `strides`: values whose memory is laid out differently.
         refused: operations that have no float64.
     """
 
@@ -57,9 +58,7 @@ class CheckedCall:
             if name not in compiled:
                 judged[name] = Judged(WRONG, "form", form=(_form(eager[name]), "nothing"))
                 continue
-            judged[name] = judge(
-                eager[name], compiled[name], wide[name], lambda seed, name=name: self._noisy(seed).get(name)
-            )
+            judged[name] = judge(eager[name], compiled[name], wide[name], partial(self._noisy_value, name))
             if eager[name].stride() != compiled[name].stride() and eager[name].numel() > 1:
                 self.remarks["strides"] = name
         for name in compiled.keys() - eager.keys():
@@ -72,7 +71,7 @@ class CheckedCall:
         return worst([*self.judged.values()])
 
     def _replay(self, eager: Values) -> None:
-        """Run eager again, and with other random numbers: what differs then says nothing of the compiled call."""
+        """Run eager again, and with other random numbers: what differs then is not the compiler's."""
         again, _ = self._run(EAGER)
         draw_otherwise()
         drawn, _ = self._run(EAGER)
@@ -88,6 +87,9 @@ class CheckedCall:
         if seed not in self._noise:
             self._noise[seed] = self._run(EAGER, Shadow(seed))[1]
         return self._noise[seed]
+
+    def _noisy_value(self, name: str, seed: int) -> torch.Tensor | None:
+        return self._noisy(seed).get(name)
 
     def come_back(self) -> None:
         """Put back the state that the call found, after whatever the program did since."""
@@ -119,7 +121,6 @@ class CheckedCall:
         copies = {name: value.detach().clone() for name, value in values.items() if _plain(value)}
         own.state.see()
         return copies, wide
-
 
     def _differs(self, tensor: torch.Tensor) -> bool:
         before = self._before.get(id(tensor))

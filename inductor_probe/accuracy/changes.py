@@ -81,7 +81,11 @@ def _fallback(operator_name: str) -> Iterator[None]:
 
     packet: Any = reduce(getattr, operator_name.split("."), torch.ops)
     overloads = [getattr(packet, name) for name in packet.overloads()]
-    made = {one: lowering.fallback_handler(one, add_to_fallback_set=False) for one in overloads if one in lowering.lowerings}
+    made = {
+        one: lowering.fallback_handler(one, add_to_fallback_set=False)
+        for one in overloads
+        if one in lowering.lowerings
+    }
     if not made:
         raise LookupError(operator_name)
     with mock.patch.dict(lowering.lowerings, made):
@@ -90,5 +94,3 @@ def _fallback(operator_name: str) -> Iterator[None]:
 
 def _packet(func: Any) -> str:
     return str(getattr(func, "overloadpacket", func))
-
-

@@ -17,7 +17,7 @@ import wrapt
 
 from inductor_probe.accuracy.options import AccuracyOptions
 from inductor_probe.capture import flips, torch_settings
-from inductor_probe.capture.callables import Callables, Callee, is_traced, name_of, untraced, where_of
+from inductor_probe.capture.callables import Callables, Callee, name_of, untraced, where_of
 from inductor_probe.capture.child import run_script
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.own_calls import end_process
@@ -34,7 +34,7 @@ ALWAYS = (
 
 
 MOST_FOLLOWED = 4
-"""Wrong calls, of which each keeps copies of what it reads, for which changes are tried that make them right."""
+"""Wrong calls for which changes are tried: each keeps copies of what it reads."""
 RAISES = "INDUCTOR_PROBE_ACCURACY_RAISES"
 """A variable of the environment: what fails in judging ends the script, for tests of this package."""
 

@@ -1,7 +1,8 @@
 """Each decomposition beside the operator that it stands for, on the values of the program.
 
-The user's function runs eagerly. Where inductor's table has a decomposition of an operator that it calls, that
-runs as well, on copies of the same operands. Operators within a decomposition are compared in their turn, and run as they
+The user's function runs eagerly. Where inductor's table has a decomposition of an operator that it calls,
+that runs as well, on copies of the same operands. Operators within a decomposition are compared in their
+turn, and run as they
 are: so a wrong one does not make those wrong that are built on it.
 """
 
@@ -38,7 +39,13 @@ class Decompositions(TorchDispatchMode):  # type: ignore[misc] # mypy does not f
         kwargs = kwargs or {}
         decomposition = self._table.get(func)
         name = operator_of(func)
-        if decomposition is None or self._depth > DEEPEST or name in self.faults or is_opaque(func) or _writes(func):
+        if (
+            decomposition is None
+            or self._depth > DEEPEST
+            or name in self.faults
+            or is_opaque(func)
+            or _writes(func)
+        ):
             return func(*args, **kwargs)
         copies = tree_map(_copy, (args, kwargs))
         result = func(*args, **kwargs)
@@ -46,7 +53,7 @@ class Decompositions(TorchDispatchMode):  # type: ignore[misc] # mypy does not f
         try:
             with self:
                 other = decomposition(*copies[0], **copies[1])
-        except Exception:  # noqa: BLE001 - one that refuses these operands is not used by torch either
+        except Exception:
             return result
         finally:
             self._depth -= 1
@@ -56,7 +63,9 @@ class Decompositions(TorchDispatchMode):  # type: ignore[misc] # mypy does not f
 
     def _compare(self, func: Any, decomposition: Any, operands: Any, result: Any, other: Any) -> None:
         self.compared += 1
-        for place, (eager, decomposed) in enumerate(zip(tree_leaves(result), tree_leaves(other), strict=False)):
+        for place, (eager, decomposed) in enumerate(
+            zip(tree_leaves(result), tree_leaves(other), strict=False)
+        ):
             if not isinstance(eager, torch.Tensor) or not isinstance(decomposed, torch.Tensor):
                 continue
             if judge(eager, decomposed).verdict == RIGHT:
@@ -65,11 +74,13 @@ class Decompositions(TorchDispatchMode):  # type: ignore[misc] # mypy does not f
                 again = tree_leaves(func(*operands[0], **operands[1]))[place]
             plain = _wide(decomposition, operands, place)
 
-            def noise(seed: int, right: Any = exact.of(again), plain: Any = plain, place: int = place) -> Any:
+            right = exact.of(again)
+
+            def noise(seed: int, right: Any = right, plain: Any = plain, place: int = place) -> Any:
                 """The reference, moved as the decomposition is where its results are rounded otherwise."""
                 return right + (_wide(decomposition, operands, place, seed) - plain)
 
-            judged = judge(eager, decomposed, exact.of(again), noise if eager.is_floating_point() else None)
+            judged = judge(eager, decomposed, right, noise if eager.is_floating_point() else None)
             if judged.verdict == WRONG:
                 name = operator_of(func)
                 fault = Fault("decomposition", name, judged, user=calling_line())
@@ -93,7 +104,9 @@ def _copy(value: Any) -> Any:
     """Copy an operand with its strides: a decomposition may look at those."""
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return value
-    return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device).copy_(value)
+    return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device).copy_(
+        value
+    )
 
 
 def _writes(func: Any) -> bool:
@@ -104,5 +117,3 @@ def _writes(func: Any) -> bool:
 def _name_of(decomposition: Any) -> str:
     module = getattr(decomposition, "__module__", "")
     return f"{module}.{getattr(decomposition, '__qualname__', decomposition)}"
-
-

@@ -1,4 +1,4 @@
-"""What is wrong: an operator, the element at which that is seen first, the layer of the compiler that made it so."""
+"""What is wrong: an operator, the first wrong element, the layer of the compiler that made it so."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ class Fault:
     Attributes:
         layer: see `model/accuracy.py`. operator: `aten.argmax`. fx: its node in the graph that was lowered.
         node, buffer, kernel: inductor's names, where it has them.
-        graph: compile id and kind of the graph, and which of those. wrapper_line: of the launch, in the generated code.
+        graph: compile id and kind of the graph, and which of those. wrapper_line: of the launch, in the
+            generated code.
         user: file and line of the user's code. judged: the values. steps: what was computed on the way, and
             whether that is right.
         part_of: the operator that `operator` was decomposed from. cause: the decomposition, or the pass.
-        trials: what was changed: kind, name, in the whole `program` or the `kernel`, and whether it is right then.
+        trials: what was changed: kind, name, in the whole `program` or the `kernel`, and whether it is right
+            then.
     """
 
     layer: str

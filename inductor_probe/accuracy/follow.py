@@ -36,7 +36,7 @@ class Follower:
         self.found: list[Fault] = []
 
     def follow(self) -> None:
-        """Find what is wrong, in the order in which the compiler comes to it. Nothing is compiled but parts."""
+        """Find what is wrong, in the order of a compile. Nothing is compiled but parts."""
         with self._stages.recorded() as runs:
             self._call.run(COMPILED)
         self.found = [*self._of_decompositions(), *check_passes(runs)]
@@ -45,7 +45,7 @@ class Follower:
             self._place(fault)
 
     def explain(self, seconds: float) -> None:
-        """Compile the program in other ways: to find what was not found in its graphs, and what makes it right.
+        """Compile the program in other ways: for what was not found in its graphs, and what makes it right.
 
         Dynamo forgets what it compiled: this is for when the script has ended.
         """
@@ -80,7 +80,7 @@ class Follower:
         return faults
 
     def _place(self, fault: Fault) -> None:
-        """Give a fault that was found above the kernels the names that its operator has in a graph of inductor."""
+        """Give a fault that was found above the kernels the names of its operator in a graph of inductor."""
         if fault.buffer:
             return
         for lowered, launched in self._launched:
@@ -101,7 +101,11 @@ class Follower:
                     exact = any(stands.node.get(one) == node.name for one in buffers)
                     if buffers and (exact or not fault.buffer):
                         fault.node, fault.buffer = operation.get_name(), buffers[0]
-                        kernels = [launched.kernels.get(line, "") for line, of in launched.written.items() if buffers[0] in of]
+                        kernels = [
+                            launched.kernels.get(line, "")
+                            for line, of in launched.written.items()
+                            if buffers[0] in of
+                        ]
                         fault.kernel = kernels[0] if kernels else ""
             return
 
@@ -115,13 +119,13 @@ class Follower:
                 fault.trials.append((change.kind, change.name, "program", right))
 
     def _is_right_with(self, change: Change) -> bool | None:
-        """Whether the call is right with a change; where several things are wrong, whether fewer values are."""
+        """Whether the call is right with a change; of several wrong things, whether fewer values are."""
         before = {name for name, one in self._call.judged.items() if one.verdict == "wrong"}
         torch._dynamo.reset()
         try:
             with change.applied():
                 after = {name for name, one in self._call.again().items() if one.verdict == "wrong"}
-        except Exception:  # noqa: BLE001 - torch may not compile it so
+        except Exception:
             return None
         finally:
             torch._dynamo.reset()
@@ -129,7 +133,7 @@ class Follower:
 
 
 def _node_of(lowered: Lowered, fault: Fault) -> Any:
-    """Return the node of a graph that has the value of a fault's operator: the last of those that it became."""
+    """Return the node that has the value of a fault's operator: the last of those that it became."""
     nodes = [node for node in lowered.graph.graph.nodes if node.op == "call_function"]
     mine = [node for node in nodes if node.name == fault.fx] if fault.fx else []
     mine = mine or [node for node in nodes if original_operator(node) == fault.operator]

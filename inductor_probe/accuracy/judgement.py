@@ -27,7 +27,8 @@ class Judged:
     """What was found of one value.
 
     Attributes:
-        verdict: `right`, `rounding` or `wrong`. why: of something wrong or rounded: `values`, `form`, `tied`, `draws`.
+        verdict: `right`, `rounding` or `wrong`. why: of something wrong or rounded: `values`, `form`,
+            `tied`, `draws`.
         elements, wrong: how many there are, and are wrong.
         index: of the first wrong element, or of that with the largest error.
         eager, compiled, reference: its values there.
@@ -49,7 +50,10 @@ class Judged:
 
 
 def judge(
-    eager: torch.Tensor, compiled: torch.Tensor, reference: torch.Tensor | None = None, noise: Noise | None = None
+    eager: torch.Tensor,
+    compiled: torch.Tensor,
+    reference: torch.Tensor | None = None,
+    noise: Noise | None = None,
 ) -> Judged:
     """Judge what compiled code computed.
 
@@ -59,7 +63,10 @@ def judge(
         noise: gives it as runs with roundings have it, where the verdict depends on that.
     """
     eager, compiled = eager.detach(), compiled.detach()
-    forms = (f"{str(eager.dtype)[6:]} {list(eager.shape)}", f"{str(compiled.dtype)[6:]} {list(compiled.shape)}")
+    forms = (
+        f"{str(eager.dtype)[6:]} {list(eager.shape)}",
+        f"{str(compiled.dtype)[6:]} {list(compiled.shape)}",
+    )
     if forms[0] != forms[1]:
         return Judged(WRONG, "form", form=forms)
     reference = eager if reference is None else reference.detach()

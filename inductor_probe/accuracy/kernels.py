@@ -1,8 +1,8 @@
 """A buffer that a kernel computes wrong: which node in the kernel, and which layer of the compiler.
 
-The FX nodes that the kernel computes are compiled alone, on the right values of what it reads: once as they are,
-once with each of their values stored, so that each is judged on the operands that the kernel had for it, and once for each
-change of the compiler that may make it right.
+The FX nodes that the kernel computes are compiled alone, on the right values of what it reads: once as they
+are, once with each of their values stored, so that each is judged on the operands that the kernel had for
+it, and once for each change of the compiler that may make it right.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class Part:
         targets: the nodes whose values the wrong buffers hold.
     """
 
-    def __init__(self, lowered: Lowered, inputs: list[Any], wrong: Sequence[WrongBuffer], written: Sequence[str]) -> None:
+    def __init__(
+        self, lowered: Lowered, inputs: list[Any], wrong: Sequence[WrongBuffer], written: Sequence[str]
+    ) -> None:
         nodes = {node.name: node for node in lowered.graph.graph.nodes}
         stands = stands_for(lowered)
         stored = {node for buffer, node in stands.node.items() if buffer not in written}
@@ -56,7 +58,9 @@ class Part:
         if node.name in seen:
             return
         seen.add(node.name)
-        leaf = node.op in ("placeholder", "get_attr") or node.name in stored or node.target is operator.getitem
+        leaf = (
+            node.op in ("placeholder", "get_attr") or node.name in stored or node.target is operator.getitem
+        )
         if leaf and node not in self.targets:
             self.reads.append(node)
             return
@@ -99,7 +103,9 @@ class Part:
         ]
 
 
-def compiled(graph: Any, inputs: Sequence[Any], patches: dict[str, Any] | None = None) -> Callable[[], list[Any]]:
+def compiled(
+    graph: Any, inputs: Sequence[Any], patches: dict[str, Any] | None = None
+) -> Callable[[], list[Any]]:
     """Compile a graph for its inputs with some settings; return what runs it on copies of them."""
     from torch._inductor import config  # noqa: PLC0415 - not before torch is set up
     from torch._inductor.compile_fx import compile_fx_inner  # noqa: PLC0415
@@ -117,8 +123,10 @@ def compiled(graph: Any, inputs: Sequence[Any], patches: dict[str, Any] | None =
     return lambda: list(code(cloned(inputs)))
 
 
-def explain(lowered: Lowered, inputs: list[Any], wrong: Sequence[WrongBuffer], written: Sequence[str]) -> list[Fault]:
-    """Say which nodes of a launch are wrong, and which layer makes each so. What follows from another is none.
+def explain(
+    lowered: Lowered, inputs: list[Any], wrong: Sequence[WrongBuffer], written: Sequence[str]
+) -> list[Fault]:
+    """Say which nodes of a launch are wrong, and which layer makes each so: not what follows from those.
 
     Args:
         wrong: the buffers that it writes wrong. written: all that it writes.
@@ -135,7 +143,11 @@ def explain(lowered: Lowered, inputs: list[Any], wrong: Sequence[WrongBuffer], w
     found = _inside(part)
     for node, judged in found.items():
         mine = next(
-            (one for one, target in zip(wrong, part.targets, strict=True) if target is node or part.depends(target, [node])),
+            (
+                one
+                for one, target in zip(wrong, part.targets, strict=True)
+                if target is node or part.depends(target, [node])
+            ),
             first,
         )
         fault = _fault(lowered, mine, node)
@@ -158,7 +170,12 @@ def _fault(lowered: Lowered, wrong: WrongBuffer, node: Any) -> Fault:
     fault = Fault("codegen", operator_of(node), wrong.judged, fx=node.name, user=user_line(node))
     original = original_operator(node)
     fault.part_of = original if original != fault.operator else ""
-    fault.node, fault.buffer, fault.kernel, fault.wrapper_line = wrong.operation, wrong.buffer, wrong.kernel, wrong.line
+    fault.node, fault.buffer, fault.kernel, fault.wrapper_line = (
+        wrong.operation,
+        wrong.buffer,
+        wrong.kernel,
+        wrong.line,
+    )
     fault.graph = lowered.key
     fault.steps = [("graph of FX", _shown(wrong.judged.eager), RIGHT)]
     return fault
@@ -169,7 +186,7 @@ def _body_of(lowered: Lowered, wrong: WrongBuffer) -> Any:
     return getattr(next(one for one in operations if one.get_name() == wrong.operation), "_body", None)
 
 
-def _layered(
+def _layered(  # noqa: PLR0917 - what is known of a fault
     lowered: Lowered, inputs: list[Any], part: Part, wrong: WrongBuffer, fault: Fault, node: Any
 ) -> Fault:
     """Find the layer that makes a node wrong: its value in the loop body, and in code made otherwise."""
@@ -194,7 +211,7 @@ def _body(lowered: Lowered, inputs: list[Any], wrong: WrongBuffer, fault: Fault)
     judged = wrong.judged
     try:
         value = torch.as_tensor(Bodies(lowered, inputs).value(wrong.buffer, judged.index))
-    except Exception as error:  # noqa: BLE001 - an operation that is new to us: nothing is known of the body
+    except Exception as error:
         why = str(error) if isinstance(error, NotEvaluableError) else f"{type(error).__name__}: {error}"
         fault.steps.append(("loop body", f"not evaluated: {why}"[:120], "unknown"))
         return False
@@ -210,7 +227,7 @@ def _inside(part: Part) -> dict[Any, Judged]:
     nodes = part.values()
     try:
         values = compiled(part.graph(nodes), part.inputs)()
-    except Exception:  # noqa: BLE001 - torch may not compile a part as it does the whole
+    except Exception:
         return {}
     of = dict(zip(nodes, values, strict=True)) | dict(zip(part.reads, part.inputs, strict=True))
     judged = {node: _alone(node, of, set(part.reads)) for node in nodes}
@@ -253,7 +270,7 @@ def _alone(node: Any, of: dict[Any, Any], exact: set[Any]) -> Judged | None:
             return noisy[seed]
 
         return judge(eager, of[node], mode.of(eager), noise)
-    except Exception:  # noqa: BLE001 - a node that does not run alone is judged with its kernel
+    except Exception:
         return None
 
 
@@ -268,7 +285,7 @@ def _try(part: Part, node: Any, fault: Fault) -> None:
             continue
         try:
             value = compiled(part.graph([node]), part.inputs, patches)()[0]
-        except Exception:  # noqa: BLE001 - it is not right, whatever torch says
+        except Exception:  # noqa: S112 - it is not right, whatever torch says
             continue
         right = judge(eager, value, reference).verdict != WRONG
         if patches:

@@ -1,14 +1,14 @@
 """Each launch of generated code judged alone: what it wrote beside the FX node whose value that is.
 
-A copy of the wrapper's `call` reports after each statement. What a launch wrote is compared, and then replaced by
-what eager has there, so that the next launch reads right values: the first fault does not hide what follows, and
-what follows from it is not blamed.
+A copy of the wrapper's `call` reports after each statement. What a launch wrote is compared, and then
+replaced by
+what eager has there, so that the next launch reads right values: the first fault does not hide what follows,
+and what follows from it is not blamed.
 """
 
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,8 +33,8 @@ _TRITON_WRITES = ("out_ptr", "in_out_ptr", "ws_ptr")
 class WrongBuffer:
     """A buffer that a launch wrote wrong from right inputs.
 
-    `node` is the FX node whose value it holds, `operation` inductor's (`op3`), `kernel` the function launched at
-    `line` of the wrapper.
+    `node` is the FX node whose value it holds, `operation` inductor's (`op3`), `kernel` the function
+    launched at `line` of the wrapper.
     """
 
     buffer: str
@@ -66,7 +66,7 @@ class Launched:
 
 @dataclass
 class Stands:
-    """Which FX node's value a buffer has. `written`: of inputs and buffers written again, the nodes, in order."""
+    """Which FX node's value a buffer has. `written`: of what is written again, the nodes, in order."""
 
     node: dict[str, str]
     operation: dict[str, str]
@@ -74,7 +74,7 @@ class Stands:
 
 
 def stands_for(lowered: Lowered) -> Stands:
-    """Return which FX node each buffer of a graph stands for, as inductor notes it (`ir.Buffer.origin_node`)."""
+    """Return which FX node each buffer stands for, as inductor notes it (`ir.Buffer.origin_node`)."""
     stands = Stands({}, {}, {})
     order = {node.name: place for place, node in enumerate(lowered.graph.graph.nodes)}
     for scheduled in lowered.lowering.scheduler.nodes:
@@ -84,7 +84,9 @@ def stands_for(lowered: Lowered) -> Stands:
                 mutated = list(buffer.get_mutations())
                 node = getattr(origin, "name", None)
                 if mutated and (node is None or node not in order):
-                    origins = [one.name for one in getattr(operation.node, "origins", ()) if one.name in order]
+                    origins = [
+                        one.name for one in getattr(operation.node, "origins", ()) if one.name in order
+                    ]
                     node = max(origins, key=order.__getitem__, default=None)
                 if node is None or node not in order:
                     continue
@@ -116,13 +118,21 @@ class _Checker:
     def __init__(
         self, lowered: Lowered, inputs: list[Any], stands: Stands, stored: set[str], found: Launched
     ) -> None:
-        self._lowered, self._inputs, self._stands, self._stored, self._found = lowered, inputs, stands, stored, found
+        self._lowered, self._inputs, self._stands, self._stored, self._found = (
+            lowered,
+            inputs,
+            stands,
+            stored,
+            found,
+        )
         self._values = Values(lowered.graph, inputs, stored)
         self._noisy: dict[int, Values] = {}
         self._done: set[str] = set()
         self._writes = written_arguments(lowered.module)
 
-    def after(self, line: int, kernel: str, names: list[str], given: list[str], values: dict[str, Any]) -> None:
+    def after(
+        self, line: int, kernel: str, names: list[str], given: list[str], values: dict[str, Any]
+    ) -> None:
         """Judge what the statement of a line wrote.
 
         Args:
@@ -144,7 +154,9 @@ class _Checker:
                 node, operation = self._stands.node[name], self._stands.operation[name]
             self._compare(name, node, operation, kernel, line, tensor)
 
-    def _compare(self, buffer: str, node: str, operation: str, kernel: str, line: int, tensor: torch.Tensor) -> None:
+    def _compare(  # noqa: PLR0917 - where something was written
+        self, buffer: str, node: str, operation: str, kernel: str, line: int, tensor: torch.Tensor
+    ) -> None:
         self._found.written.setdefault(line, []).append(buffer)
         self._found.kernels[line] = kernel
         right = self._values.value(node)
@@ -168,7 +180,7 @@ class _Checker:
 
 
 def written_arguments(module: Any) -> dict[str, set[int]]:
-    """Return which arguments each kernel of a module writes: by the types, or the names, of its parameters."""
+    """Return which arguments each kernel of a module writes: by types, or names, of its parameters."""
     writes: dict[str, set[int]] = {}
     for statement in ast.parse(source_of(module)).body:
         if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)):
@@ -180,7 +192,9 @@ def written_arguments(module: Any) -> dict[str, set[int]]:
             writes[name] = {place for place, kind in enumerate(types) if "*" in kind and "const" not in kind}
         elif maker.endswith(".triton") and len(call.args) > 1 and isinstance(call.args[1], ast.Constant):
             signature = re.search(r"def \w+\((.*?)\):", str(call.args[1].value), re.S)
-            names = [one.partition(":")[0].strip() for one in (signature.group(1) if signature else "").split(",")]
+            names = [
+                one.partition(":")[0].strip() for one in (signature.group(1) if signature else "").split(",")
+            ]
             writes[name] = {place for place, one in enumerate(names) if one.startswith(_TRITON_WRITES)}
     return writes
 
@@ -193,15 +207,17 @@ def source_of(module: Any) -> str:
 def instrumented(module: Any, report: Callable[..., None]) -> Callable[..., Any]:
     """Return a copy of a module's `call` that calls `report` after each statement that launches something.
 
-    Generated wrappers have it in a class (`Runner`, since torch 2.9) or as a function, with parts of the graph in
-    functions beside it.
+    Generated wrappers have it in a class (`Runner`, since torch 2.9) or as a function, with parts of the
+    graph in functions beside it.
     """
     tree, namespace = ast.parse(source_of(module)), dict(vars(module))
     functions: list[ast.stmt] = []
     in_class = False
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef) and statement.name == "Runner":
-            methods = [one for one in statement.body if isinstance(one, ast.FunctionDef) and one.name == "call"]
+            methods = [
+                one for one in statement.body if isinstance(one, ast.FunctionDef) and one.name == "call"
+            ]
             functions += methods
             in_class = bool(methods)
         elif isinstance(statement, ast.FunctionDef) and (
@@ -226,10 +242,10 @@ def instrumented(module: Any, report: Callable[..., None]) -> Callable[..., Any]
 class _Reporter(ast.NodeTransformer):
     """Puts a call of `report` after statements that launch something."""
 
-    def visit_Expr(self, node: ast.Expr) -> Any:  # noqa: N802 - as ast calls it
+    def visit_Expr(self, node: ast.Expr) -> Any:
         return self._with_report(node, node.value)
 
-    def visit_Assign(self, node: ast.Assign) -> Any:  # noqa: N802 - as ast calls it
+    def visit_Assign(self, node: ast.Assign) -> Any:
         return self._with_report(node, node.value)
 
     def _with_report(self, node: Any, value: ast.expr) -> Any:
@@ -248,7 +264,7 @@ class _Reporter(ast.NodeTransformer):
 
 
 def _name_in(value: ast.expr) -> str:
-    """Return the variable in an argument: also in `reinterpret_tensor(buf0, ...)`; empty where it has none."""
+    """Return the variable in an argument: also in `reinterpret_tensor(buf0, ...)`; else an empty text."""
     while isinstance(value, ast.Call) and value.args:
         value = value.args[0]
     while isinstance(value, (ast.Call, ast.Attribute)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -56,7 +57,7 @@ def _check(steps: Sequence[Step], inputs: list[Any], graph: Key | None) -> Itera
     first = outputs_of(steps[0].graph, inputs) if len(steps) > 1 else []
     if len(steps) < 2 or not _wrong(steps[0].graph, first, outputs_of(steps[-1].graph, inputs), inputs):
         return
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in pairwise(steps):
         if _wrong(steps[0].graph, first, outputs_of(after.graph, inputs), inputs):
             yield from _located(before, after, inputs, graph)
             return
@@ -95,7 +96,9 @@ def _located(before: Step, after: Step, inputs: list[Any], graph: Key | None) ->
         for one, other in pairs:
             if one.name not in rights or other.name not in others:
                 continue
-            judged: Judged = judge(rights[one.name].eager, others[other.name].eager, rights[one.name].reference)
+            judged: Judged = judge(
+                rights[one.name].eager, others[other.name].eager, rights[one.name].reference
+            )
             if judged.verdict == WRONG:
                 fault = Fault("pass", operator_of(one), judged, fx=one.name, graph=graph)
                 fault.user, fault.cause = user_line(one), after.name

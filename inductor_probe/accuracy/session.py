@@ -38,7 +38,8 @@ class Judgement(Struct, frozen=True):
     Attributes:
         calls: for each callable, the worst that was judged.
         wrong: each with its graph; None for what is in none.
-        compared: of each graph that was followed, how many buffers were compared, and those that stand for nothing.
+        compared: of each graph that was followed, how many buffers were compared, and those that stand for
+            nothing.
         graphs: that calls ran, with the worst verdict of those calls, where that is not of another graph.
         not_judged: why calls were not. problem: why the script ended before its end.
     """
@@ -59,7 +60,10 @@ def judge_program(
     problem = ""
     progress(f"running {program.script}, and judging its calls")
     with ScriptProcess(
-        program, CHILD, lambda folder: options.in_folder(folder, program.settings, program.flips), patience=_PATIENCE_S
+        program,
+        CHILD,
+        lambda folder: options.in_folder(folder, program.settings, program.flips),
+        patience=_PATIENCE_S,
     ) as process:
         events = process.seen
         try:
@@ -178,13 +182,13 @@ def _wrong(event: Event) -> WrongValue:
         layer=event["layer"],
         cause=event["cause"],
         steps=tuple(AccuracyStep(*step) for step in event["steps"]),
-        right_when=tuple(
-            RightWhen(kind, *((None, name) if kind == "flip" else (name, None)), by=where)
-            for kind, name, where, right in tried
-            if right
-        ),
+        right_when=tuple(_right_when(*one) for one in tried if one[3]),
         not_right_when=tuple(name for _, name, _, right in tried if not right),
     )
+
+
+def _right_when(kind: Any, name: str, by: Any, right: bool) -> RightWhen:
+    return RightWhen(kind, setting=name, by=by, checked=right)
 
 
 def scalar(value: Any) -> Scalar:

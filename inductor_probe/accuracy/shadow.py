@@ -1,14 +1,14 @@
 """Runs each operation as it is, and once more in float64 beside it.
 
 What a program computes in float32 has a second value, computed in float64 from the second values of its
-operands: the reference. Casts that the program makes still round: of `x - x.half().float()` the reference is what
-eager computes, not 0. Decisions (`x > 0`, `argmax`) are those of the values as they are, so that the reference
-follows the same branch.
+operands: the reference. Casts that the program makes still round: of `x - x.half().float()` the reference is
+what eager computes, not 0. Decisions (`x > 0`, `argmax`) are those of the values as they are, so that the
+reference follows the same branch.
 
-With `noise` every result is moved by up to a rounding of its dtype, and decisions follow what is moved: values that
-differ between such runs are decided by rounding (Monte Carlo arithmetic; Parker, 1997). An operation that
-adds up n numbers has its operands moved by sqrt(n) roundings, as far as sums in another order drift apart (Higham, The
-Accuracy of Floating Point Summation, 1993).
+With `noise` every result is moved by up to a rounding of its dtype, and decisions follow what is moved:
+values that differ between such runs are decided by rounding (Monte Carlo arithmetic; Parker, 1997). An
+operation that adds up n numbers has its operands moved by sqrt(n) roundings, as far as sums in another order
+drift apart (Higham, The Accuracy of Floating Point Summation, 1993).
 """
 
 from __future__ import annotations
@@ -101,11 +101,15 @@ class Shadow(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
         self._note(func, result, second, leaves, memory)
         return result
 
-    def _note(self, func: Any, result: Any, second: Any, leaves: list[torch.Tensor], memory: set[int]) -> None:
+    def _note(
+        self, func: Any, result: Any, second: Any, leaves: list[torch.Tensor], memory: set[int]
+    ) -> None:
         """Keep the second values of what an operation gave."""
         is_view = _is_view(func)
         for value, wide in zip(tree_leaves(result), tree_leaves(second), strict=False):
-            if not (isinstance(value, torch.Tensor) and isinstance(wide, torch.Tensor) and _has_memory(value)):
+            if not (
+                isinstance(value, torch.Tensor) and isinstance(wide, torch.Tensor) and _has_memory(value)
+            ):
                 continue
             if self._wide(value.dtype) is None or wide.shape != value.shape:
                 continue
@@ -122,7 +126,9 @@ class Shadow(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
     def _operands(self, func: Any, args: Any, kwargs: Any, leaves: list[torch.Tensor]) -> Any:
         """Return the second values of operands; dtypes among them are wide."""
         times = 0.0
-        if self._noise is not None and not (_is_view(func) or torch.Tag.pointwise in func.tags or _is_cast(func)):
+        if self._noise is not None and not (
+            _is_view(func) or torch.Tag.pointwise in func.tags or _is_cast(func)
+        ):
             times = min(max((size for leaf in leaves for size in leaf.shape), default=1), LONGEST) ** 0.5
         written = {id(one) for one in _written(func, args, kwargs)}
 
@@ -165,7 +171,9 @@ class Shadow(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
             return
         storage = tensor.untyped_storage()
         plain = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)
-        self._memories[storage._cdata] = _Memory(StorageWeakRef(storage), tensor.dtype, plain.to(wide, copy=True))
+        self._memories[storage._cdata] = _Memory(
+            StorageWeakRef(storage), tensor.dtype, plain.to(wide, copy=True)
+        )
 
     def _keep(self, tensor: torch.Tensor, second: torch.Tensor) -> None:
         storage = tensor.untyped_storage()
@@ -186,7 +194,7 @@ def widened(tensor: torch.Tensor) -> torch.Tensor:
 
 def _narrows(operand: torch.dtype, result: torch.dtype) -> bool:
     """Whether a cast between floats rounds: also one between types of one size."""
-    return operand != result and result.itemsize <= operand.itemsize
+    return operand != result and bool(result.itemsize <= operand.itemsize)
 
 
 def _has_memory(tensor: torch.Tensor) -> bool:
@@ -202,11 +210,15 @@ def _is_cast(func: Any) -> bool:
 
 
 def _is_view(func: Any) -> bool:
-    return bool(getattr(func, "is_view", False)) or _name(func) in ("_unsafe_view", "_reshape_alias", "detach")
+    return bool(getattr(func, "is_view", False)) or _name(func) in (
+        "_unsafe_view",
+        "_reshape_alias",
+        "detach",
+    )
 
 
 def is_opaque(func: Any) -> bool:
-    """Whether a result is no function of the operands' values: random numbers, memory not yet written, other memory."""
+    """Whether a result is no function of the operands' values: random numbers, memory not yet written."""
     if not isinstance(func, torch._ops.OpOverload):
         return True
     return torch.Tag.nondeterministic_seeded in func.tags or _name(func).startswith(_NOT_COMPUTED)

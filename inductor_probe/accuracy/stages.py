@@ -1,7 +1,7 @@
-"""The graphs that a compile goes through, kept: what dynamo traced, what each pass made of it, what was lowered.
+"""The graphs that a compile goes through: what dynamo traced, what each pass made of it, what was lowered.
 
-A graph is copied where a pass changed it; its parameters and constants are shared. Nothing is changed in what is
-compiled.
+A graph is copied where a pass changed it; its parameters and constants are shared. Nothing is changed in
+what is compiled.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Step:
 
 @dataclass
 class Lowered:
-    """A graph of inductor: `graph` is what was lowered, `lowering` torch's `GraphLowering`, `module` the code.
+    """A graph of inductor: `graph` was lowered, `lowering` is torch's `GraphLowering`, `module` the code.
 
-    `steps` are those of its passes after the gradient. `number` counts graphs of its kind and compile id: dynamo
-    gives ids again once it was reset.
+    `steps` are those of its passes after the gradient. `number` counts graphs of its kind and compile id:
+    dynamo gives ids again once it was reset.
     """
 
     traced: Traced
@@ -60,7 +60,7 @@ class Lowered:
 
 @dataclass
 class Traced:
-    """What dynamo traced, with the passes that came before and after AOTAutograd, and the graphs that came of it."""
+    """What dynamo traced, with the passes before and after AOTAutograd, and the graphs that came of it."""
 
     graph: Any
     before: list[Step] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Traced:
 
 @dataclass
 class Ran:
-    """One call of a graph of inductor (or, with `traced`, of what dynamo traced): copies of inputs, and outputs."""
+    """One call of a graph of inductor, or of what dynamo traced: copies of inputs, and outputs."""
 
     of: Any
     inputs: list[Any]
@@ -232,7 +232,11 @@ class Stages:
         def init_and_keep(lowering: Any, *args: Any, **kwargs: Any) -> None:
             init(lowering, *args, **kwargs)
             given = signature.bind_partial(lowering, *args, **kwargs).arguments
-            if self._lowered and type(lowering).__name__ == "GraphLowering" and not given.get("is_const_graph"):
+            if (
+                self._lowered
+                and type(lowering).__name__ == "GraphLowering"
+                and not given.get("is_const_graph")
+            ):
                 self._lowered[-1].graph = copied_graph(given["gm"])
                 self._lowered[-1].lowering = lowering
 

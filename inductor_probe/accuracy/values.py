@@ -1,4 +1,4 @@
-"""What the nodes of a graph give for some inputs, computed one after the other, as far as they are asked for."""
+"""What the nodes of a graph give for some inputs, computed in order, as far as they are asked for."""
 
 from __future__ import annotations
 
@@ -25,14 +25,19 @@ class Values:
     """Runs a graph on copies of its inputs, node by node.
 
     Args:
-        graph: of which `stored` nodes are kept until they are asked for, and count as exact for what follows: what
-            a kernel reads from memory is what eager has there.
-        noise: seed of roundings; see `Shadow`. random: the state that random numbers are drawn from; None for that of
-            now. It is the graph's own: what else runs beside it draws the same numbers.
+        graph: of which `stored` nodes are kept until they are asked for, and count as exact for what
+            follows: what a kernel reads from memory is what eager has there.
+        noise: seed of roundings; see `Shadow`. random: the state that random numbers are drawn from; None
+            for that of now. It is the graph's own: what else runs beside it draws the same numbers.
     """
 
     def __init__(
-        self, graph: Any, inputs: list[Any], stored: Iterable[str], noise: int | None = None, random: Any = None
+        self,
+        graph: Any,
+        inputs: list[Any],
+        stored: Iterable[str],
+        noise: int | None = None,
+        random: Any = None,
     ) -> None:
         self.random = random_state() if random is None else random
         self._random = self.random
@@ -89,7 +94,7 @@ class Values:
 class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc] # mypy does not follow torch
     def __init__(self, graph: Any) -> None:
         super().__init__(graph, garbage_collect_values=False)
-        self.env = {}
+        self.env: dict[Any, Any] = {}
 
 
 def random_state() -> list[Any]:
@@ -105,7 +110,7 @@ def set_random_state(state: list[Any]) -> None:
 
 
 def outputs_of(graph: Any, inputs: list[Any], noise: int | None = None) -> list[Value | None]:
-    """Run a graph on copies of inputs; return its outputs. Random numbers are drawn from the same state each time."""
+    """Run a graph on copies of inputs; return its outputs. Each time it draws the same random numbers."""
     mode, copies, state = Shadow(noise), cloned(inputs), random_state()
     with torch.no_grad(), mode:
         outputs = torch.fx.Interpreter(graph).run(*copies)

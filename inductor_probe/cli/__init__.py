@@ -63,7 +63,8 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "compare": ("perf", "Two results, row by row: what became slower, and by how much."),
         "results": ("perf", "What was measured here; show the table of one, or remove some."),
     },
-    "Is an operator right": {
+    "Is it right": {
+        "accuracy": ("accuracy", "Is a program right compiled? If not: which operator, line and layer."),
         "check-op": ("op_check", "Run PyTorch's own samples of operators eager and compiled."),
     },
     "Is this machine fit": {

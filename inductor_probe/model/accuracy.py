@@ -1,4 +1,4 @@
-"""Whether what a compiled program computes is right; and of what is wrong the operator, the element, the layer."""
+"""Whether a compiled program is right; and of what is wrong the operator, the element, the layer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Layer: TypeAlias = Literal[
     "dynamo", "joint-graph", "decomposition", "pass", "lowering", "scheduling", "codegen", "compiler"
 ]
 """Who makes a value wrong, in the order of a compile: dynamo traced another program; AOTAutograd made another
-graph of it; the decomposition of an operator; a pass over a graph of FX; the lowering, whose loop body computes it
-so; fusion (it is right unfused); the generated code, of a loop body that is right; g++ or Triton, of code that
-is right without optimisation."""
+graph of it; the decomposition of an operator; a pass over a graph of FX; the lowering, whose loop body
+computes it so; fusion (it is right unfused); the generated code, of a loop body that is right; g++ or
+Triton, of code that is right without optimisation."""
 
 Scalar: TypeAlias = bool | int | float | str | None
 """A value of one element; `nan`, `inf` and complex numbers as texts."""
@@ -38,7 +38,7 @@ class CodeLine(Struct, frozen=True):
 
 
 class Off(Struct, frozen=True):
-    """An error: in units in the last place of the float64 value, in the dtype of the value, and relative to it.
+    """An error: in units in the last place of the float64 value, in the value's dtype, and relative.
 
     Infinite as a text.
     """
@@ -53,10 +53,12 @@ class CheckedValue(Struct, frozen=True):
     Attributes:
         name: `output 0`, `gradient of weight`, `argument 1 after the call`.
         elements, wrong: how many there are, and are wrong.
-        why: `form`: another size or dtype, see `form`; `tied`: which of nearly equal values is chosen; `draws`,
+        why: `form`: another size or dtype, see `form`; `tied`: which of nearly equal values is chosen;
+            `draws`,
             `varies`: eager gives others each time; `elided-cast`: right when casts between floats are kept
             (`emulate_precision_casts`); else `values`, or nothing.
-        index: of the first wrong element, or of that with the largest error. eager, compiled, reference: there.
+        index: of the first wrong element, or of that with the largest error. eager, compiled, reference:
+            there.
         eager_off, compiled_off: errors there, of floats.
         form: what eager has, and what compiled code gives.
     """
@@ -79,11 +81,11 @@ class RightWhen(Struct, frozen=True):
     """A change that makes a value right.
 
     Attributes:
-        kind: `setting` of torch, `flip` of a decision, `decomposition` left out, `fallback` (the operator is called
-            as a function of a library), `backend` of torch.compile.
+        kind: `setting` of torch, `flip` of a decision, `decomposition` left out, `fallback` (the operator is
+            called as a function of a library), `backend` of torch.compile.
         setting: `inductor.cpp.simdlen=1`; of another kind the operator: `aten.gelu`. flip: `scalar op0`.
-        checked: whether it was compiled so and compared. by: the user's own call (`program`), or the nodes of the
-            kernel alone (`kernel`).
+        checked: whether it was compiled so and compared. by: the user's own call (`program`), or the nodes
+            of the kernel alone (`kernel`).
     """
 
     kind: Literal["setting", "flip", "decomposition", "fallback"]

@@ -81,6 +81,33 @@ def nest_origins(graph: CompiledGraph, kernel: str) -> tuple[NestOrigin, ...]:
     return tuple(_Annotator(graph, index_of(graph).kernels[kernel], None).nests())
 
 
+def computing_line(graph: CompiledGraph, kernel: str, node: str, called: str) -> tuple[int, str] | None:
+    """Return the line of `output_code.py` on which a kernel computes an operator of a scheduler node.
+
+    That is one that calls a function of the operator's name (`exp`); else one whose text has its sign (`-` of
+    `sub`); else the one that stores the node's value.
+
+    Args:
+        called: the operator, without its namespace.
+
+    Returns:
+        line and text; None where the kernel has no text, or nothing in it is proved to be of the node.
+    """
+    made = index_of(graph).kernels.get(kernel)
+    if made is None or made.span is None:
+        return None
+    return _Annotator(graph, made, None).computing_line(node, called)
+
+
+_SIGN_OF = {
+    "add": " + ", "sub": " - ", "mul": " * ", "div": " / ", "reciprocal": " / ", "neg": "neg(", "eq": "==",
+    "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=", "remainder": "mod", "clamp": "clamp",
+    "sum": "tmp_acc", "mean": "tmp_acc", "amax": "max", "amin": "min", "var_mean": "welford",
+    "where": "blendv", "_to_copy": "convert", "convert_element_type": "convert",
+}  # fmt: skip
+"""What a line has that computes an operator, where it is not a function of its name."""
+
+
 class _Comment(Struct, frozen=True):
     """The comment of a line, and the line of the user's that it is proved to come from."""
 
@@ -214,6 +241,24 @@ class _Annotator:
             fx = dict.fromkeys(name for node in nodes if node in self._links for name in self._links[node].fx)
             yield NestOrigin(nest, nodes, tuple(sources), tuple(fx))
 
+    def computing_line(self, node: str, called: str) -> tuple[int, str] | None:
+        """Return the line that computes an operator of a node, counted in the file: see `computing_line`."""
+        mine = {
+            row: origins[0]
+            for row, origins in self._origins().items()
+            if any(node in (*origin.nodes, *origin.shared) for origin in origins)
+        }
+        named = [
+            row for row, origin in mine.items() if any(_same_function(called, one) for one in origin.calls)
+        ]
+        sign = _SIGN_OF.get(called, f"{called}(")
+        signed = [row for row in mine if sign in self._lines[row - 1].partition("=")[2]]
+        stores = [row for row, origin in mine.items() if any(use.kind != "load" for use, _ in origin.uses)]
+        row = next((rows[0] for rows in (named, signed, stores[-1:]) if rows), None)
+        if row is None or self._kernel.span is None:
+            return None
+        return self._kernel.span.first + self._moved + row - 1, self._lines[row - 1].strip()
+
     def _nests(self) -> tuple[LoopNest, ...]:
         details = self._kernel.details
         return details.data_nests if isinstance(details, CppFacts) else ()
@@ -303,6 +348,11 @@ class _Annotator:
                 decided += 1
                 headings[line] += [f"  {text}" for text in self._remarks(decided)]
         return headings
+
+
+def _same_function(called: str, function: str) -> bool:
+    """Whether a function that generated code calls computes an operator: `std::exp`, `max_propagate_nan`."""
+    return function.rpartition("::")[2].strip("_") == called.strip("_")
 
 
 def _with_line_directives(lines: Iterable[tuple[str, SourceLine | None]], file: str) -> Iterator[str]:

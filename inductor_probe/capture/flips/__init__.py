@@ -54,8 +54,8 @@ _HOOKS: Mapping[FlipKind, Hooks] = {
 def settings_without_dump(flips: Sequence[Flip], folder: str) -> tuple[tuple[str, str], ...]:
     """Return the settings with which graphs have the names of a dump where nothing is dumped.
 
-    A flip is about a graph, which inductor names where it traces (`torch/_inductor/debug.py`, DebugContext): its
-    folder is made in `folder`, without most of its files.
+    A flip is about a graph, which inductor names where it traces (`torch/_inductor/debug.py`, DebugContext):
+    its folder is made in `folder`, without most of its files.
     """
     if not flips:
         return ()

@@ -1,0 +1,202 @@
+"""Whether a compiled script is right; and of what is wrong the operator, the line, the layer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from inductor_probe.api.session import Graph, Run
+from inductor_probe.errors import ProbeError
+from inductor_probe.model.accuracy import (
+    AccuracyOutput,
+    CheckedCall,
+    CodeLine,
+    GraphAccuracy,
+    RightWhen,
+    Verdict,
+    WrongValue,
+)
+from inductor_probe.model.flip import parse_flip
+from inductor_probe.model.output import Output
+from inductor_probe.model.own_call import NoOwnCall
+from inductor_probe.report.document import Document
+from inductor_probe.report.pages.accuracy import accuracy_page
+from inductor_probe.report.shown import Shown
+
+if TYPE_CHECKING:
+    from inductor_probe.accuracy.options import AccuracyOptions
+    from inductor_probe.accuracy.session import Judgement, Key
+    from inductor_probe.measuring.script_process import OwnProgram
+
+SECONDS = 60.0
+TRY_S = 10.0
+_SCALAR = "inductor.cpp.simdlen=1"
+_MOST_FLIPS = 2
+
+
+class Accuracy(Shown, Struct, frozen=True):
+    """What is right, rounded otherwise, and wrong: see `AccuracyOutput`."""
+
+    record: AccuracyOutput
+
+    @property
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
+        return self.record
+
+    @property
+    def document(self) -> Document:
+        """What is wrong, with its values, lines and layer."""
+        return accuracy_page(self.record)
+
+
+def accuracy(
+    opened: Run | Graph,
+    *,
+    seconds: float = SECONDS,
+    try_s: float = TRY_S,
+    trust: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Accuracy:
+    """Judge the calls of the script that made a run, and follow down what is wrong: it runs again.
+
+    Args:
+        seconds: of judging calls; later ones are judged now and then.
+        try_s: seconds for changes of the compile that may make it right; 0 for none.
+        trust: run a script that is not known to be dumped here.
+
+    Raises:
+        NotFoundError: nothing was compiled.
+        ProbeError: the script cannot be run again; says why.
+    """
+    from inductor_probe.accuracy.options import AccuracyOptions
+    from inductor_probe.accuracy.session import judge_program
+    from inductor_probe.api.own_call import program_of
+
+    run = opened.run if isinstance(opened, Graph) else opened
+    if not run.graphs and not (run.manifest and run.manifest.failures):
+        raise run.empty()
+    program = program_of(run, trust=trust, may_fail=True)
+    if isinstance(program, NoOwnCall):
+        raise ProbeError(*_why_not(program, run))
+    begin, tell = time.monotonic(), progress or (lambda text: None)
+    options = AccuracyOptions(seconds=seconds, try_s=try_s)
+    judgement = judge_program(program, options, tell)
+    names = _names(run)
+    record = _record(run, judgement, names)
+    if isinstance(opened, Graph):
+        record = replace(record, graphs=tuple(one for one in record.graphs if one.graph == opened.name))
+    if try_s > 0:
+        record = _with_flips(record, program, options, tell)
+    return Accuracy(replace(record, seconds=time.monotonic() - begin))
+
+
+def _why_not(why: NoOwnCall, run: Run) -> tuple[str, str]:
+    from inductor_probe.report.words.own_call import why_no_own_call
+
+    return (
+        f"{run.path.name} cannot be judged: {why_no_own_call(why)}",
+        "probe accuracy SCRIPT dumps it first",
+    )
+
+
+def _names(run: Run) -> Mapping[Key, str]:
+    """Return the names of graphs by compile id, kind, and which of those."""
+    names: dict[Key, str] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for record in run.manifest.graphs if run.manifest else ():
+        kind = next((kind for kind in ("backward", "forward") if f"_{kind}_" in record.name), "inference")
+        key = (record.compile_id or "", kind)
+        number = counts.get(key, 0)
+        counts[key] = number + 1
+        names[key[0], key[1], number] = record.name
+    return names
+
+
+def _record(run: Run, judgement: Judgement, names: Mapping[Key, str]) -> AccuracyOutput:
+    from inductor_probe.accuracy.session import ORDER
+
+    by_graph: dict[Key, list[WrongValue]] = {}
+    nowhere: list[WrongValue] = []
+    for key, value in judgement.wrong:
+        if key is None:
+            nowhere.append(value)
+        else:
+            by_graph.setdefault(key, []).append(value)
+    compared = {key: (count, unknown) for key, count, unknown in judgement.compared}
+    verdicts = dict(judgement.graphs)
+    graphs = []
+    for key in dict.fromkeys((*verdicts, *by_graph)):
+        name = names.get(key, f"{key[1]} graph {key[0]}")
+        graph = next((one for one in run.graphs if one.name == name), None)
+        wrong = tuple(_with_kernel_line(value, graph) for value in by_graph.get(key, ()))
+        verdict: Verdict = "wrong" if wrong else verdicts.get(key, "right")
+        count, unknown = compared.get(key, (0, ()))
+        graphs.append(
+            GraphAccuracy(graph=name, verdict=verdict, wrong=wrong, compared=count, unknown=unknown)
+        )
+    calls: list[Verdict] = [call.verdict for call in judgement.calls]
+    return AccuracyOutput(
+        run=run.path,
+        verdict=max(calls, key=ORDER.__getitem__) if calls else None,
+        calls=judgement.calls,
+        graphs=tuple(graphs),
+        wrong=tuple(nowhere),
+        not_judged=judgement.not_judged,
+        problem=judgement.problem,
+    )
+
+
+def _with_kernel_line(value: WrongValue, graph: Graph | None) -> WrongValue:
+    """Add the line of generated code that computes it."""
+    from inductor_probe.analysis.annotation.annotate import computing_line
+
+    if graph is None or not value.kernel or not value.node:
+        return value
+    found = computing_line(graph.generated, value.kernel, value.node, value.operator.rpartition(".")[2])
+    if found is None:
+        return value
+    return replace(value, kernel_line=CodeLine(str(graph.path / "output_code.py"), *found))
+
+
+def _with_flips(
+    record: AccuracyOutput, program: OwnProgram, options: AccuracyOptions, progress: Callable[[str], None]
+) -> AccuracyOutput:
+    """Run the script with decisions turned about what is right when all is scalar; note which are enough."""
+    from inductor_probe.accuracy.session import judge_program
+
+    before, tried = _wrong_values(record.calls), 0
+    graphs = []
+    for graph in record.graphs:
+        wrong = [*graph.wrong]
+        for place, value in enumerate(graph.wrong):
+            if (
+                tried == _MOST_FLIPS
+                or not value.node
+                or _SCALAR not in {one.setting for one in value.right_when}
+            ):
+                continue
+            tried += 1
+            flip, name = parse_flip(f"scalar {graph.graph}:{value.node}"), f"scalar {value.node}"
+            progress(f"running it once more, with --{name}")
+            turned = replace(program, flips=(*program.flips, flip))
+            after = judge_program(turned, replace(options, follow=False)).calls
+            if after and _wrong_values(after) < before:
+                wrong[place] = replace(value, right_when=(RightWhen("flip", flip=name), *value.right_when))
+            else:
+                wrong[place] = replace(value, not_right_when=(*value.not_right_when, name))
+        graphs.append(replace(graph, wrong=tuple(wrong)))
+    return replace(record, graphs=tuple(graphs))
+
+
+def _wrong_values(calls: Sequence[CheckedCall]) -> set[tuple[str, str]]:
+    return {
+        (f"{call.name} {call.where}", value.name)
+        for call in calls
+        for value in call.values
+        if value.verdict == "wrong"
+    }

@@ -1,0 +1,59 @@
+"""The verb that says whether a compiled program is right, and if not, which operator is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import inductor_probe as ip
+from inductor_probe.api.accuracy import SECONDS, TRY_S
+from inductor_probe.cli.completion import CASE, SCRIPT
+from inductor_probe.cli.expect import dumped_or_found
+from inductor_probe.cli.parameters import command, shared_option
+from inductor_probe.cli.screen import OutputFormat, give, progress_line, warn
+from inductor_probe.cli.scripts import SETTINGS, VARIABLES
+
+
+@command(
+    click.argument("words", nargs=-1, metavar="[SCRIPT|RUN|GRAPH [-- ARGS]]", type=SCRIPT),
+    click.option("--case", "cases", multiple=True, type=CASE, help="A case of the scenario."),
+    SETTINGS,
+    VARIABLES,
+    shared_option(
+        "--budget", default=f"{SECONDS:.0f}s", help=f"Judging of calls; then of few.  [{SECONDS:.0f}s]"
+    ),
+    click.option("--no-try", "tries", is_flag=True, flag_value=False, default=True,
+                 help="Do not look for what makes it right."),
+    shared_option("--trust"),
+    shared_option("--out"),
+)  # fmt: skip
+def accuracy(
+    words: tuple[str, ...],
+    *,
+    cases: tuple[str, ...],
+    knobs: dict[str, str],
+    env: dict[str, str],
+    budget: float,
+    tries: bool,
+    trust: bool,
+    out: Path | None,
+    output_format: OutputFormat,
+) -> int:
+    """Is what a compiled program computes right, and if not: which operator, which line, whose fault?
+
+    SCRIPT is dumped first. The script of a run is run again, the latest one if left out: each call of what it
+    compiles is made eagerly, in float64, and compiled. What differs by more than rounding is followed down:
+    through decompositions, passes, each launch and its loop body, to the operator that is wrong first, with
+    its values, and the layer of the compiler that makes it so.
+
+    Exit status 1 if something is wrong.
+    """
+    opened: Any = dumped_or_found(words, cases, knobs, env, out, may_fail=True)
+    with progress_line() as progress:
+        answer = ip.accuracy(
+            opened, seconds=budget, try_s=TRY_S if tries else 0.0, trust=trust, progress=progress
+        )
+    status = give(answer, output_format, ok=answer.record.verdict != "wrong")
+    return max(status, warn(answer.record.problems))

@@ -1,0 +1,126 @@
+"""Whether a program is right; of what is wrong the values, lines, layer, and what makes it right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from inductor_probe.model.accuracy import (
+    AccuracyOutput,
+    CheckedCall,
+    CheckedValue,
+    CodeLine,
+    GraphAccuracy,
+    Off,
+    WrongValue,
+)
+from inductor_probe.report.document import Block, Cell, Column, Line, RemarkLine, Table
+from inductor_probe.report.units import counted
+from inductor_probe.report.words.accuracy import (
+    layer_sentence,
+    right_when_text,
+    value_sentence,
+    verdict_sentence,
+)
+
+_MOST_VALUES = 6
+
+
+def accuracy_page(record: AccuracyOutput) -> Iterator[Block]:
+    """Yield the verdict, what is wrong in each graph, and the values of calls that are not right."""
+    yield Line((verdict_sentence(record), "bold"))
+    for graph in record.graphs:
+        for value in graph.wrong:
+            yield from _wrong(value, graph)
+    for value in record.wrong:
+        yield from _wrong(value, None)
+    for call in record.calls:
+        yield from _call(call, located=any(graph.wrong for graph in record.graphs) or bool(record.wrong))
+    for text in record.not_judged:
+        yield RemarkLine("missed", f"not judged: {text}")
+    if record.problem:
+        yield RemarkLine("missed", record.problem)
+
+
+def _wrong(value: WrongValue, graph: GraphAccuracy | None) -> Iterator[Block]:
+    where = ", ".join(
+        filter(None, (_place(value.user_line), f"{value.buffer} of {value.node}" if value.buffer else ""))
+    )
+    of = f" of {value.part_of}" if value.part_of else ""
+    name = f"{graph.graph} is wrong: " if graph else ""
+    yield RemarkLine("hazard", f"{name}{value.operator or 'the program'}{of}{f' ({where})' if where else ''}")
+    yield Line(f"  {value_sentence(value)}")
+    if value.user_line and value.user_line.text:
+        yield Line((f"  {_place(value.user_line)}: {value.user_line.text}", "dim"))
+    if value.kernel_line:
+        yield Line((f"  {value.kernel}, {_place(value.kernel_line)}: {value.kernel_line.text}", "dim"))
+    yield Line(f"  layer: {layer_sentence(value)}")
+    if value.right_when:
+        yield Line(f"  right when: {'; '.join(map(right_when_text, value.right_when))}")
+    elif value.not_right_when:
+        yield Line((f"  wrong as well with {', '.join(value.not_right_when)}", "dim"))
+
+
+def _call(call: CheckedCall, *, located: bool) -> Iterator[Block]:
+    """Yield the values of a call that are not right; of one that is, what was compared."""
+    where = f" ({Path(call.where).name})" if call.where else ""
+    several = f"call {call.call} of {call.calls} judged" if call.calls > 1 else f"call {call.call}"
+    if call.verdict == "right":
+        yield Line(
+            f"{call.name}{where} is right: {counted(call.calls, 'call')} judged, "
+            f"{counted(call.elements, 'element')} in the last"
+        )
+    else:
+        yield Line(f"{call.name}{where}, {several}:")
+        wrong = [value for value in call.values if value.verdict == "wrong"]
+        if wrong and located:
+            yield Line(("  what follows from that: " + ", ".join(value.name for value in wrong), "dim"))
+        else:
+            yield _values(call.values[:_MOST_VALUES])
+        rest = [value for value in call.values if value.verdict != "wrong"]
+        if located and rest:
+            yield _values(rest[:_MOST_VALUES])
+    for name in call.not_in_float64:
+        yield Line((f"  {name} does not run in float64: what it gives counts as exact", "dim"))
+    for code, value in call.remarks:
+        if code == "strides":
+            yield Line((f"  {value}: strides differ from eager's", "dim"))
+
+
+def _values(values: Sequence[CheckedValue]) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            f"  {value.name}",
+            value.verdict,
+            value.why,
+            str(value.eager),
+            str(value.compiled),
+            str(value.reference),
+            off_text(value.eager_off),
+            off_text(value.compiled_off),
+        ]
+        for value in values
+    ]
+    columns = (
+        Column("  value", fold="middle", least=12),
+        Column("verdict", fold="never"),
+        Column("why", fold="never", rank=1),
+        Column("eager", right=True, fold="never"),
+        Column("compiled", right=True, fold="never"),
+        Column("float64", right=True, fold="never", rank=2),
+        Column("eager is off", right=True, fold="never", rank=3),
+        Column("compiled is off", right=True, fold="never", rank=3),
+    )
+    return Table(columns, rows)
+
+
+def off_text(off: Off | None) -> str:
+    """Return an error in units in the last place, and relative."""
+    if off is None:
+        return "-"
+    shown = [f"{one:.3g}" if isinstance(one, float) else str(one) for one in (off.ulp, off.relative)]
+    return f"{shown[0]} ulp, {shown[1]}"
+
+
+def _place(line: CodeLine | None) -> str:
+    return f"{Path(line.file).name}:{line.line}" if line else ""

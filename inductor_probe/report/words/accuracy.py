@@ -1,0 +1,75 @@
+"""Sentences about right and wrong results."""
+
+from __future__ import annotations
+
+from inductor_probe.model.accuracy import AccuracyOutput, AccuracyStep, Layer, RightWhen, WrongValue
+from inductor_probe.report.units import counted
+
+_LAYERS: dict[Layer, str] = {
+    "dynamo": "dynamo traced another program",
+    "joint-graph": "AOTAutograd made another graph of it",
+    "decomposition": "its decomposition computes something else",
+    "pass": "a pass over the graph of FX changed it",
+    "lowering": "the loop body of the IR is wrong already",
+    "scheduling": "it is right where nothing is fused",
+    "codegen": "the loop body is right, the generated code is not",
+    "compiler": "the generated code is right without optimisation (-O0)",
+}
+_SHOWN_STEPS = ("graph of FX", "loop body", "call of a library", "kernel")
+
+
+def verdict_sentence(record: AccuracyOutput) -> str:
+    """Say whether the script is right."""
+    judged = counted(sum(call.calls for call in record.calls), "call")
+    wrong = sum(len(graph.wrong) for graph in record.graphs) + len(record.wrong)
+    match record.verdict:
+        case None:
+            return "Nothing could be judged."
+        case "right":
+            return f"Right: {judged} judged."
+        case "rounding":
+            return f"Rounding: {judged} judged; what differs from eager is explained by rounding."
+        case "undecided":
+            return f"Undecided: {judged} judged; eager itself gives other values each time."
+        case _:
+            found = f"{counted(wrong, 'operator')} found" if wrong else "which operator was not found"
+            return f"Wrong: {judged} judged, {found}."
+
+
+def value_sentence(value: WrongValue) -> str:
+    """Say what the first wrong element is, and should be."""
+    index = list(value.index) if value.index else ""
+    name = value.buffer or value.fx or "value"
+    many = f"; {value.wrong} of {value.elements} elements are wrong" if value.elements > 1 else ""
+    return f"{name}{index}: eager {value.eager}, compiled {value.compiled}, float64 {value.reference}{many}"
+
+
+def layer_sentence(value: WrongValue) -> str:
+    """Say which layer makes a value wrong, with what was seen at each step."""
+    text = _LAYERS[value.layer]
+    if value.cause:
+        text = f"{text}: {value.cause}"
+    steps = [step for step in value.steps if step.place in _SHOWN_STEPS and step.value]
+    seen = "; ".join(map(_step, steps))
+    return f"{value.layer}, {text}{f' ({seen})' if seen else ''}"
+
+
+def right_when_text(change: RightWhen) -> str:
+    """Say which change makes it right."""
+    alone = "" if change.by == "program" else ", its kernel alone"
+    match change.kind:
+        case "decomposition":
+            text = f"{change.setting} is not decomposed"
+        case "fallback":
+            text = f"{change.setting} is called as a function of ATen"
+        case "flip":
+            text = f"--{change.flip}"
+        case _:
+            text = change.name
+    return f"{text}{alone}"
+
+
+def _step(step: AccuracyStep) -> str:
+    if step.verdict == "unknown":
+        return f"the {step.place} was {step.value}"
+    return f"the {step.place} gives {step.value}"
