@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -22,6 +23,9 @@ BACKENDS = (
     ("aot_eager_decomp_partition", "decomposition"),
 )
 """Backends of torch.compile, and whose work they add: `torch/_dynamo/backends/debugging.py`."""
+
+
+FREEZING = "freezing"
 
 
 def above(call: CheckedCall) -> Iterator[Fault]:
@@ -49,7 +53,14 @@ def above(call: CheckedCall) -> Iterator[Fault]:
         call.own.functions[COMPILED] = compiled
         torch._dynamo.reset()
     steps.append(("backend inductor", "", WRONG))
-    yield Fault("codegen", "", worst, steps=steps)
+    layer, cause = ("pass", FREEZING) if _is_frozen() else ("codegen", "")
+    yield Fault(layer, "", worst, steps=steps, cause=cause)
+
+
+def _is_frozen() -> bool:
+    """Whether parameters became constants, whose later changes compiled code does not see."""
+    config: Any = sys.modules["torch._inductor.config"]
+    return bool(config.freezing)
 
 
 @dataclass
@@ -73,7 +84,8 @@ class _Calls(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         values = [one.detach().clone() for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
-        self.called.append(_Called(operator_of(func), values, calling_line()))
+        if values:
+            self.called.append(_Called(operator_of(func), values, calling_line()))
         return result
 
 

@@ -51,7 +51,7 @@ class Bodies:
     def __init__(self, lowered: Lowered, inputs: list[Any]) -> None:
         self._lowering, self._inputs = lowered.lowering, inputs
         self._stands = stands_for(lowered)
-        self._values = Values(lowered.graph, inputs, {*self._stands.node.values()})
+        self._values = Values(lowered.reference, inputs, {*self._stands.node.values()})
         self._all = self._values.all()
         self._operations = {
             operation.get_name(): operation

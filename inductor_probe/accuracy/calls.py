@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -35,9 +36,6 @@ class CheckedCall:
         self._names = _names(own)
         self._right: tuple[Values, Values] = ({}, {})
         self._noise: dict[int, Values] = {}
-        # Not all that writes to a tensor says so by its version: the running mean of a batch norm, for one.
-        small = [one for one in own.state.tensors if not isinstance(one, torch.nn.Parameter) and _plain(one)]
-        self._before = {id(one): one.detach().clone() for one in small if id(one) in self._names}
 
     def check(self) -> str:
         """Run both, compare, and return the verdict."""
@@ -91,6 +89,20 @@ class CheckedCall:
     def _noisy_value(self, name: str, seed: int) -> torch.Tensor | None:
         return self._noisy(seed).get(name)
 
+    def right_with(self, change: AbstractContextManager[Any]) -> set[str]:
+        """Compile it with a change, and return the values that are right then, of those that are not.
+
+        Dynamo forgets what it compiled.
+        """
+        before = {name for name, one in self.judged.items() if one.verdict != RIGHT}
+        torch._dynamo.reset()
+        try:
+            with change:
+                after = self.again()
+        finally:
+            torch._dynamo.reset()
+        return {name for name in before if name in after and after[name].verdict == RIGHT}
+
     def come_back(self) -> None:
         """Put back the state that the call found, after whatever the program did since."""
         self.own.state.restore_all()
@@ -101,7 +113,6 @@ class CheckedCall:
 
     def _run(self, side: str, mode: Any = None) -> tuple[Values, Values]:
         own = self.own
-        versions = {id(tensor): _version(tensor) for tensor in own.state.tensors}
         with eagerly(side == EAGER):
             if mode is None:
                 outputs = own.run(side)
@@ -110,11 +121,12 @@ class CheckedCall:
                     outputs = own.run(side)
         values: Values = {f"output {place}": output for place, output in enumerate(outputs)}
         for tensor in own.state.tensors:
-            name = self._names.get(id(tensor), "a tensor")
+            name = self._names[id(tensor)]
             if own.backward and tensor.is_leaf and tensor.requires_grad and tensor.grad is not None:
                 values[f"gradient of {name}"] = tensor.grad
-            if _version(tensor) != versions[id(tensor)] or self._differs(tensor):
-                values[f"{name} after the call"] = tensor
+        # Not all that writes to a tensor counts its versions: the running mean of a batch norm, for one.
+        for tensor in own.state.changed_tensors():
+            values[f"{self._names[id(tensor)]} after the call"] = tensor
         wide: Values = {}
         if isinstance(mode, Shadow):
             wide = {name: mode.of(value.detach()).clone() for name, value in values.items() if _plain(value)}
@@ -122,17 +134,9 @@ class CheckedCall:
         own.state.see()
         return copies, wide
 
-    def _differs(self, tensor: torch.Tensor) -> bool:
-        before = self._before.get(id(tensor))
-        return before is not None and not torch.equal(before.nan_to_num(), tensor.detach().nan_to_num())
-
 
 def _plain(value: torch.Tensor) -> bool:
     return value.layout == torch.strided and not value.is_mkldnn
-
-
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def _form(value: torch.Tensor) -> str:
@@ -153,4 +157,6 @@ def _names(own: OwnCall) -> dict[int, str]:
     for key, value in own.kwargs.items():
         for path, leaf in tree_flatten_with_path(value)[0]:
             names.setdefault(id(leaf), f"argument {key}{keystr(path)}")
+    for place, tensor in enumerate(own.state.tensors):
+        names.setdefault(id(tensor), f"tensor {place}")
     return names

@@ -38,6 +38,8 @@ def changes_for(fault: Fault) -> Iterator[Change]:
     """Yield what may make a fault right, the most likely first."""
     if fault.layer == "decomposition":
         yield Change("decomposition", fault.operator, partial(_without_decomposition, fault.operator))
+    elif not fault.operator:
+        yield from map(_setting, ("freezing=False", *OF_LOOPS, "max_fusion_size=1"))
     elif fault.layer == "pass":
         if fault.cause:
             yield _setting(f"disabled_passes={fault.cause}")
@@ -46,6 +48,15 @@ def changes_for(fault: Fault) -> Iterator[Change]:
             yield Change("fallback", fault.operator, partial(_fallback, fault.operator))
         if fault.layer in ("lowering", "scheduling"):
             yield from map(_setting, OF_LOOPS)
+
+
+CASTS_KEPT = "emulate_precision_casts"
+"""With it, code rounds where the graph casts to a narrower float, as eager does."""
+
+
+def casts_kept() -> AbstractContextManager[Any]:
+    """Compile so that each cast between floats rounds."""
+    return _with_setting(CASTS_KEPT, True)
 
 
 def _setting(text: str) -> Change:

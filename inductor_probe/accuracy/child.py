@@ -15,7 +15,7 @@ from typing import Any
 
 import wrapt
 
-from inductor_probe.accuracy.options import AccuracyOptions
+from inductor_probe.accuracy.options import RAISES, AccuracyOptions
 from inductor_probe.capture import flips, torch_settings
 from inductor_probe.capture.callables import Callables, Callee, name_of, untraced, where_of
 from inductor_probe.capture.child import run_script
@@ -35,8 +35,6 @@ ALWAYS = (
 
 MOST_FOLLOWED = 4
 """Wrong calls for which changes are tried: each keeps copies of what it reads."""
-RAISES = "INDUCTOR_PROBE_ACCURACY_RAISES"
-"""A variable of the environment: what fails in judging ends the script, for tests of this package."""
 
 
 class Judge(Callables):
@@ -52,6 +50,7 @@ class Judge(Callables):
         self._spent = 0.0
         self._graphs: dict[int, list[Any]] = {}
         self._followers: list[tuple[int, Any]] = []
+        self._rounded: list[tuple[int, Callee, Any]] = []
         self._stages: Any = None
 
     def set_up(self) -> None:
@@ -73,7 +72,8 @@ class Judge(Callables):
             with untraced():
                 self._judge(callee, number, args, kwargs)
         except Exception as error:  # whatever his program, or torch, may raise
-            message = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            message = f"{type(error).__name__}: {' '.join(lines[:2])}"
             self._tell("not-judged", name=name_of(callee.eager), call=number, message=message)
             if RAISES in os.environ:
                 raise
@@ -95,6 +95,8 @@ class Judge(Callables):
             judged={name: vars(one) for name, one in call.judged.items()}, remarks=call.remarks,
             refused=call.refused, graphs=[one.key for one in graphs],
         )  # fmt: skip
+        if verdict == "rounding" and len(self._rounded) < MOST_FOLLOWED and any(map(_casts, graphs)):
+            self._rounded.append((number, callee, call))
         if verdict == "wrong" and self._options.follow:
             from inductor_probe.accuracy.follow import Follower  # noqa: PLC0415
 
@@ -109,8 +111,15 @@ class Judge(Callables):
             self._tell("fault", call=number, **{**vars(fault), "judged": vars(fault.judged)})
 
     def at_end(self) -> None:
-        """Find out what makes the calls right that are wrong."""
+        """Find out what makes the calls right that are wrong, or whether casts that were left out do."""
+        from inductor_probe.accuracy.changes import casts_kept  # noqa: PLC0415 - torch is there now
+
         self.busy = True
+        for number, callee, call in self._rounded if self._options.follow else ():
+            with untraced():
+                call.come_back()
+                names = [*call.right_with(casts_kept())]
+            self._tell("casts", name=name_of(callee.eager), where=where_of(callee), call=number, values=names)
         for place, (number, follower) in enumerate(self._followers):
             try:
                 with untraced():
@@ -120,6 +129,13 @@ class Judge(Callables):
                 self._tell("not-judged", name="what makes it right", call=number, message=str(error))
                 if RAISES in os.environ:
                     raise
+
+
+def _casts(lowered: Any) -> bool:
+    """Whether a graph has a cast to a narrower float."""
+    return any(
+        "float16" in str(node.args) for node in lowered.graph.graph.nodes if "conver" in str(node.target)
+    )
 
 
 def main() -> None:

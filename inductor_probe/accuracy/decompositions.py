@@ -37,7 +37,7 @@ class Decompositions(TorchDispatchMode):  # type: ignore[misc] # mypy does not f
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        decomposition = self._table.get(func)
+        decomposition = self._table.get(func) or _of_python(func)
         name = operator_of(func)
         if (
             decomposition is None
@@ -88,6 +88,12 @@ class Decompositions(TorchDispatchMode):  # type: ignore[misc] # mypy does not f
                 fault.steps = [("operator", name, RIGHT), ("decomposition", _name_of(decomposition), WRONG)]
                 self.faults[name] = fault
                 return
+
+
+def _of_python(func: Any) -> Any:
+    """Return what stands for an operator while AOTAutograd traces, without a table (`OpOverload.py_impl`)."""
+    kernels, keys = getattr(func, "py_kernels", {}), torch._C.DispatchKey
+    return kernels.get(keys.CompositeImplicitAutograd) or kernels.get(keys.Autograd)
 
 
 def _wide(decomposition: Any, operands: Any, place: int, seed: int | None = None) -> torch.Tensor:

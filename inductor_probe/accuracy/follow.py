@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +17,8 @@ from inductor_probe.accuracy.decompositions import Decompositions
 from inductor_probe.accuracy.faults import Fault, original_operator, user_line
 from inductor_probe.accuracy.kernels import explain
 from inductor_probe.accuracy.launches import Launched, check_launches, stands_for
-from inductor_probe.accuracy.passes import check_passes
+from inductor_probe.accuracy.options import RAISES
+from inductor_probe.accuracy.passes import chains, check_passes
 from inductor_probe.accuracy.stages import Lowered, Ran, Stages
 from inductor_probe.harness.own_calls import COMPILED, EAGER
 
@@ -39,10 +42,24 @@ class Follower:
         """Find what is wrong, in the order of a compile. Nothing is compiled but parts."""
         with self._stages.recorded() as runs:
             self._call.run(COMPILED)
-        self.found = [*self._of_decompositions(), *check_passes(runs)]
-        self.found += self._of_launches(runs)
+        self._stage("decompositions", self._of_decompositions)
+        for chain in chains(runs):
+            self._stage(chain[0], partial(check_passes, chain))
+        for ran in runs:
+            if isinstance(ran.of, Lowered):
+                self._stage("launches", partial(self._of_launches, ran))
         for fault in self.found:
             self._place(fault)
+
+    def _stage(self, name: str, faults: Callable[[], Iterable[Fault]]) -> None:
+        """Look for what is wrong in one stage: one that cannot be examined does not hide the others."""
+        try:
+            self.found += faults()
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+            self._tell("not-followed", stage=name, message=text)
+            if RAISES in os.environ:
+                raise
 
     def explain(self, seconds: float) -> None:
         """Compile the program in other ways: for what was not found in its graphs, and what makes it right.
@@ -62,22 +79,17 @@ class Follower:
             self._call.run(EAGER, table)
         return [*table.faults.values()]
 
-    def _of_launches(self, runs: Sequence[Ran]) -> list[Fault]:
-        faults: list[Fault] = []
-        for ran in runs:
-            if not isinstance(ran.of, Lowered):
-                continue
-            lowered: Lowered = ran.of
-            launched = check_launches(lowered, ran.inputs)
-            self._launched.append((lowered, launched))
-            self._tell(
-                "launches", graph=lowered.key, compared=launched.compared, unknown=launched.unknown,
-                problem=launched.problem,
-            )  # fmt: skip
-            for line in dict.fromkeys(one.line for one in launched.wrong):
-                wrong = [one for one in launched.wrong if one.line == line]
-                faults += explain(lowered, ran.inputs, wrong, launched.written[line])
-        return faults
+    def _of_launches(self, ran: Ran) -> Iterator[Fault]:
+        lowered: Lowered = ran.of
+        launched = check_launches(lowered, ran.inputs)
+        self._launched.append((lowered, launched))
+        self._tell(
+            "launches", graph=lowered.key, compared=launched.compared, unknown=launched.unknown,
+            problem=launched.problem,
+        )  # fmt: skip
+        for line in dict.fromkeys(one.line for one in launched.wrong):
+            wrong = [one for one in launched.wrong if one.line == line]
+            yield from explain(lowered, ran.inputs, wrong, launched.written[line])
 
     def _place(self, fault: Fault) -> None:
         """Give a fault that was found above the kernels the names of its operator in a graph of inductor."""
@@ -120,21 +132,15 @@ class Follower:
 
     def _is_right_with(self, change: Change) -> bool | None:
         """Whether the call is right with a change; of several wrong things, whether fewer values are."""
-        before = {name for name, one in self._call.judged.items() if one.verdict == "wrong"}
-        torch._dynamo.reset()
         try:
-            with change.applied():
-                after = {name for name, one in self._call.again().items() if one.verdict == "wrong"}
-        except Exception:
+            return bool(self._call.right_with(change.applied()))
+        except Exception:  # torch may not compile it so
             return None
-        finally:
-            torch._dynamo.reset()
-        return after < before
 
 
 def _node_of(lowered: Lowered, fault: Fault) -> Any:
     """Return the node that has the value of a fault's operator: the last of those that it became."""
-    nodes = [node for node in lowered.graph.graph.nodes if node.op == "call_function"]
+    nodes = [node for node in lowered.reference.graph.nodes if node.op == "call_function"]
     mine = [node for node in nodes if node.name == fault.fx] if fault.fx else []
     mine = mine or [node for node in nodes if original_operator(node) == fault.operator]
     if fault.user:

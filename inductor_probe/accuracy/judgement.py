@@ -17,6 +17,9 @@ UNITS = 4.0  # in the last place, of the reference: what an operation alone may 
 # Vectorised functions of libraries are off by a few units, those that trade digits for speed by some 20
 # (`exp_u20`). An error of 256 units has lost two digits of seven.
 LOST = 256.0
+# A few elements lose that many where terms cancel, of which one side has more digits than the other: Adam's bias
+# correction is a Python float in eager, and a tensor in compiled code. What loses digits by itself does so in many.
+SHARE_LOST = 1 / 8
 RIGHT, ROUNDING, WRONG = "right", "rounding", "wrong"
 Noise = Callable[[int], "torch.Tensor | None"]
 """The value as a run with noise of that seed has it."""
@@ -54,6 +57,8 @@ def judge(
     compiled: torch.Tensor,
     reference: torch.Tensor | None = None,
     noise: Noise | None = None,
+    *,
+    strict: bool = False,
 ) -> Judged:
     """Judge what compiled code computed.
 
@@ -61,6 +66,7 @@ def judge(
         eager, compiled: of one size and dtype, or the form is wrong.
         reference: eager's in float64; None where that is eager's own.
         noise: gives it as runs with roundings have it, where the verdict depends on that.
+        strict: a single element that lost its digits is wrong: of one operation, on the operands that it had.
     """
     eager, compiled = eager.detach(), compiled.detach()
     forms = (
@@ -78,6 +84,8 @@ def judge(
     beyond = differences(compiled, reference, Slack())[0] & differences(compiled, eager, Slack())[0]
     off, of_eager = _units(compiled, reference), _units(eager, reference)
     lost = (off > LOST) & (off > EAGER * (1 + of_eager.max()))
+    if not strict and lost.sum() < SHARE_LOST * lost.numel():
+        lost.zero_()
     judged, distance = Judged(RIGHT, elements=eager.numel()), _distance(compiled, reference)
     if not (beyond.any() or lost.any()):
         return _at(judged, distance, eager, compiled, reference)

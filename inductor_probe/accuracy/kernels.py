@@ -38,7 +38,7 @@ class Part:
     def __init__(
         self, lowered: Lowered, inputs: list[Any], wrong: Sequence[WrongBuffer], written: Sequence[str]
     ) -> None:
-        nodes = {node.name: node for node in lowered.graph.graph.nodes}
+        nodes = {node.name: node for node in lowered.reference.graph.nodes}
         stands = stands_for(lowered)
         stored = {node for buffer, node in stands.node.items() if buffer not in written}
         self.targets = [_source(nodes[one.node]) for one in wrong]
@@ -49,9 +49,9 @@ class Part:
             self._collect(target, stored, seen)
         order = {name: place for place, name in enumerate(nodes)}
         self.nodes.sort(key=lambda node: order[node.name])
-        known = Values(lowered.graph, inputs, {node.name for node in self.reads})
+        known = Values(lowered.reference, inputs, {node.name for node in self.reads})
         self.inputs: list[Any] = [known.value(node.name).eager for node in self.reads]  # type: ignore[union-attr]
-        self._root = lowered.graph
+        self._root = lowered.reference
 
     def _collect(self, node: Any, stored: set[str], seen: set[str]) -> None:
         """Find what a node is computed from, as far as the kernel computes it."""
@@ -131,7 +131,7 @@ def explain(
     Args:
         wrong: the buffers that it writes wrong. written: all that it writes.
     """
-    order = {node.name: place for place, node in enumerate(lowered.graph.graph.nodes)}
+    order = {node.name: place for place, node in enumerate(lowered.reference.graph.nodes)}
     wrong = sorted(wrong, key=lambda one: order[one.node])
     first = wrong[0]
     if _body_of(lowered, first) is None:  # a function of a library, called as the lowering says
@@ -163,7 +163,7 @@ def explain(
 
 def lowered_node(lowered: Lowered, wrong: WrongBuffer) -> Any:
     """Return the FX node whose value a buffer holds."""
-    return _source(next(node for node in lowered.graph.graph.nodes if node.name == wrong.node))
+    return _source(next(node for node in lowered.reference.graph.nodes if node.name == wrong.node))
 
 
 def _fault(lowered: Lowered, wrong: WrongBuffer, node: Any) -> Fault:
@@ -269,7 +269,7 @@ def _alone(node: Any, of: dict[Any, Any], exact: set[Any]) -> Judged | None:
                 noisy[seed] = moved.of(result)
             return noisy[seed]
 
-        return judge(eager, of[node], mode.of(eager), noise)
+        return judge(eager, of[node], mode.of(eager), noise, strict=True)
     except Exception:
         return None
 

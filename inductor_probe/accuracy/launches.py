@@ -76,7 +76,7 @@ class Stands:
 def stands_for(lowered: Lowered) -> Stands:
     """Return which FX node each buffer stands for, as inductor notes it (`ir.Buffer.origin_node`)."""
     stands = Stands({}, {}, {})
-    order = {node.name: place for place, node in enumerate(lowered.graph.graph.nodes)}
+    order = {node.name: place for place, node in enumerate(lowered.reference.graph.nodes)}
     for scheduled in lowered.lowering.scheduler.nodes:
         for operation in scheduled.get_nodes():
             for buffer in operation.get_outputs():
@@ -125,7 +125,7 @@ class _Checker:
             stored,
             found,
         )
-        self._values = Values(lowered.graph, inputs, stored)
+        self._values = Values(lowered.reference, inputs, stored)
         self._noisy: dict[int, Values] = {}
         self._done: set[str] = set()
         self._writes = written_arguments(lowered.module)
@@ -173,7 +173,7 @@ class _Checker:
     def _noise(self, seed: int, node: str) -> torch.Tensor | None:
         if seed not in self._noisy:
             self._noisy[seed] = Values(
-                self._lowered.graph, self._inputs, self._stored, seed, self._values.random
+                self._lowered.reference, self._inputs, self._stored, seed, self._values.random
             )
         value = self._noisy[seed].value(node)
         return None if value is None else value.reference

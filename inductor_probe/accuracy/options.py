@@ -7,6 +7,9 @@ from msgspec.structs import replace
 
 from inductor_probe.model.flip import Flip
 
+RAISES = "INDUCTOR_PROBE_ACCURACY_RAISES"
+"""A variable of the environment: what fails in judging ends the script, for tests of this package."""
+
 
 class AccuracyOptions(Struct, frozen=True):
     """What is asked for.

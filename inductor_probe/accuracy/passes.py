@@ -10,27 +10,30 @@ import torch
 
 from inductor_probe.accuracy.faults import Fault, operator_of, user_line
 from inductor_probe.accuracy.judgement import RIGHT, WRONG, Judged, judge
-from inductor_probe.accuracy.stages import Key, Lowered, Ran, Step, Traced
+from inductor_probe.accuracy.stages import Key, Lowered, Ran, Step, Traced, runs_alone
 from inductor_probe.accuracy.values import Value, Values, outputs_of
 
+Chain = tuple[str, Sequence[Step], list[Any], "Key | None"]
+"""Graphs before and after passes: which passes, the graphs, their inputs, and the graph that they become."""
 
-def check_passes(runs: Sequence[Ran]) -> Iterator[Fault]:
-    """Run the graphs before and after each pass on the inputs of a call; yield what a pass made wrong."""
+
+def chains(runs: Sequence[Ran]) -> Iterator[Chain]:
+    """Yield the graphs that passes made one of the other in what a call ran, each once."""
     seen: list[Any] = []
     for ran in runs:
         if any(one is ran.of for one in seen):
             continue
         seen.append(ran.of)
         if isinstance(ran.of, Traced):
-            yield from _check(ran.of.before, ran.inputs, None)
+            yield "passes over what dynamo traced", ran.of.before, ran.inputs, None
             continue
         lowered: Lowered = ran.of
         joint = lowered.traced.joint
         if joint and lowered.kind != "forward":  # with a backward, inputs of both are there when that has run
             inputs = inputs_by_name(joint[0].graph, [one for one in runs if _of(one, lowered.traced)])
             if inputs is not None:
-                yield from _check(joint, inputs, lowered.key)
-        yield from _check(lowered.steps, ran.inputs, lowered.key)
+                yield "passes over the joint graph", joint, inputs, lowered.key
+        yield "passes over what is lowered", lowered.steps, ran.inputs, lowered.key
 
 
 def _of(ran: Ran, traced: Traced) -> bool:
@@ -52,8 +55,13 @@ def inputs_by_name(graph: Any, runs: Sequence[Ran]) -> list[Any] | None:
     return [given.get(node.name) for node in wanted]
 
 
-def _check(steps: Sequence[Step], inputs: list[Any], graph: Key | None) -> Iterator[Fault]:
-    """Compare the graph after each step with that before the first."""
+def check_passes(chain: Chain) -> Iterator[Fault]:
+    """Run graphs before and after each pass on the inputs of a call; yield what a pass made wrong.
+
+    Graphs whose nodes are of inductor alone, as functions that lower a pattern, are not run.
+    """
+    _, steps, inputs, graph = chain
+    steps = [step for step in steps if runs_alone(step.graph)]
     first = outputs_of(steps[0].graph, inputs) if len(steps) > 1 else []
     if len(steps) < 2 or not _wrong(steps[0].graph, first, outputs_of(steps[-1].graph, inputs), inputs):
         return

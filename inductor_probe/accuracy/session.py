@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.accuracy.options import AccuracyOptions
 from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
@@ -97,15 +98,21 @@ def _judgement(events: Iterable[Event], problem: str) -> Judgement:
             before = calls.get(key)
             number = (before.calls if before else 0) + 1
             worse = before is None or ORDER[call.verdict] > ORDER[before.verdict]
-            calls[key] = _with_calls(call if worse or before is None else before, number)
+            calls[key] = replace(call if worse or before is None else before, calls=number)
             for graph in map(_key, event["graphs"]):
                 verdict: Verdict = "rounding" if call.verdict == "rounding" else "right"
                 graphs[graph] = max(graphs.get(graph, "right"), verdict, key=ORDER.__getitem__)
+        elif event["event"] == "casts":
+            key = (event["name"], event["where"] or "")
+            if calls[key].call == event["call"]:
+                calls[key] = _with_casts(calls[key], event["values"])
         elif event["event"] == "fault":
             at, value = _key(event["graph"]) if event["graph"] else None, _wrong(event)
             wrong[at, value.layer, value.operator, value.fx, value.cause] = (at, value)
         elif event["event"] == "launches":
             compared[_key(event["graph"])] = (event["compared"], tuple(event["unknown"]))
+        elif event["event"] == "not-followed":
+            not_judged.append(f"{event['stage']}: {event['message']}")
         elif event["event"] == "not-judged":
             not_judged.append(f"call {event['call']} of {event['name']}: {event['message']}")
     return Judgement(
@@ -122,10 +129,10 @@ def _key(graph: Sequence[Any]) -> Key:
     return str(graph[0]), str(graph[1]), int(graph[2])
 
 
-def _with_calls(call: CheckedCall, number: int) -> CheckedCall:
-    from msgspec.structs import replace  # noqa: PLC0415 - used here alone
-
-    return replace(call, calls=number)
+def _with_casts(call: CheckedCall, names: Sequence[str]) -> CheckedCall:
+    """Say of values that casts explain what is left out of the code."""
+    values = (replace(one, why="elided-cast") if one.name in names else one for one in call.values)
+    return replace(call, values=tuple(values))
 
 
 def _call(event: Event) -> CheckedCall:

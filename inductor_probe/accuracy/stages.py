@@ -53,6 +53,13 @@ class Lowered:
     steps: list[Step] = field(default_factory=list)
 
     @property
+    def reference(self) -> Any:
+        """The last graph that runs outside of inductor: its nodes have the names of those in `graph`."""
+        return next(
+            (one for one in (self.graph, *(s.graph for s in reversed(self.steps))) if runs_alone(one)), None
+        )
+
+    @property
     def key(self) -> Key:
         """What tells it from other graphs."""
         return self.compile_id, self.kind, self.number
@@ -262,6 +269,21 @@ class Stages:
             return outputs
 
         return call_and_keep
+
+
+def runs_alone(graph: Any) -> bool:
+    """Whether a graph runs outside of inductor.
+
+    A pattern may have become a function that lowers it, and an operator one that works in place and returns nothing
+    (`_foreach_add_`), whose results inductor takes all the same.
+    """
+    for node in graph.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if hasattr(node.target, "_inductor_lowering_function"):
+            return False
+        if schema is not None and not schema.returns and node.users:
+            return False
+    return True
 
 
 def copied_graph(gm: Any) -> Any:

@@ -139,10 +139,13 @@ def _record(run: Run, judgement: Judgement, names: Mapping[Key, str]) -> Accurac
         graphs.append(
             GraphAccuracy(graph=name, verdict=verdict, wrong=wrong, compared=count, unknown=unknown)
         )
-    calls: list[Verdict] = [call.verdict for call in judgement.calls]
+    judged: list[Verdict] = [call.verdict for call in judgement.calls]
+    worst: Verdict | None = None
+    for verdict in judged:
+        worst = verdict if worst is None or ORDER[verdict] > ORDER[worst] else worst
     return AccuracyOutput(
         run=run.path,
-        verdict=max(calls, key=ORDER.__getitem__) if calls else None,
+        verdict=worst,
         calls=judgement.calls,
         graphs=tuple(graphs),
         wrong=tuple(nowhere),

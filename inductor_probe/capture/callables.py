@@ -142,8 +142,12 @@ class _WithForward:
         self.module, self.forward = module, forward
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self.module.__dict__["forward"] = self.forward
-        return self.module(*args, **kwargs)
+        attributes = self.module.__dict__
+        counted, attributes["forward"] = attributes["forward"], self.forward
+        try:
+            return self.module(*args, **kwargs)
+        finally:
+            attributes["forward"] = counted
 
 
 def module_of(function: Callable[..., Any]) -> Any:

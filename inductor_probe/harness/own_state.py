@@ -31,13 +31,14 @@ class Kept:
     """Something that a call may change: whether it `differs` from what was kept, and what puts that back.
 
     `what`: `arguments`, `parameters`, `buffers`, `tensors`, `gradients`, `objects` of Python, or
-    `random numbers`. `is_index`: it holds integers, which may be places in other tensors.
+    `random numbers`. `is_index`: it holds integers, which may be places in other tensors. `address`: of memory.
     """
 
     what: str
     differs: Callable[[], bool]
     restore: Callable[[], object]
     is_index: bool = False
+    address: int = 0
 
 
 class State:
@@ -73,6 +74,12 @@ class State:
             if kept not in self.changed and kept.differs():
                 self.changed.append(kept)
         self.restore()
+
+    def changed_tensors(self) -> list[torch.Tensor]:
+        """Return the tensors whose memory differs now from what was kept."""
+        addresses = {kept.address for kept in self._kept if kept.address and kept.differs()}
+        storages = ((tensor, _storage(tensor)) for tensor in self.tensors)
+        return [tensor for tensor, storage in storages if storage and storage.data_ptr() in addresses]
 
     def restore_all(self) -> None:
         """Put back all that differs, whoever changed it: long after, for one."""
@@ -200,7 +207,7 @@ class State:
         for address, storage in storages.items():
             copy = storage.clone()
             differs = partial(_differ, storage, copy)
-            yield Kept(kinds[address], differs, partial(storage.copy_, copy), address in integers)
+            yield Kept(kinds[address], differs, partial(storage.copy_, copy), address in integers, address)
 
     def _random(self) -> Iterator[Kept]:
         for get, put in _random_states(self._generators):
