@@ -80,6 +80,19 @@ class Bodies:
         run = _Run(self, operation, buffer, offset)
         return run.stored[offset]
 
+    def value_of(self, node: str, index: tuple[int, ...]) -> tuple[Any, torch.Tensor]:
+        """Return what the body gives whose buffer stands for an FX node, and what that node gives.
+
+        Raises:
+            NotEvaluableError: see `value`; or no buffer stands for it.
+        """
+        buffer = next(
+            (name for name, of in self._stands.node.items() if of == node and name in self._of), None
+        )
+        if buffer is None or node not in self._all:
+            raise NotEvaluableError(f"no buffer stands for {node}")
+        return self.value(buffer, index), self._all[node]
+
     def memory(self, name: str) -> torch.Tensor:
         """Return what a buffer, input or constant holds, as its memory lies."""
         if name not in self._memory:
@@ -100,7 +113,7 @@ class Bodies:
         node = self._stands.node.get(name)
         if node in self._all:
             layout = next(one for one in operation.get_outputs() if one.get_name() == name).node.get_layout()
-            right = self._all[node].eager
+            right = self._all[node]
             flat = self._empty(layout)
             steps = [self._int(step) for step in layout.stride]
             sizes = [self._int(size) for size in layout.size]

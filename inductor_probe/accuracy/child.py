@@ -33,7 +33,7 @@ ALWAYS = (
 """Settings with which a script is judged: graphs are compiled here, and draw the random numbers of eager."""
 
 
-MOST_FOLLOWED = 4
+MOST_FOLLOWED = 12
 """Wrong calls for which changes are tried: each keeps copies of what it reads."""
 
 

@@ -87,9 +87,8 @@ class Follower:
             "launches", graph=lowered.key, compared=launched.compared, unknown=launched.unknown,
             problem=launched.problem,
         )  # fmt: skip
-        for line in dict.fromkeys(one.line for one in launched.wrong):
-            wrong = [one for one in launched.wrong if one.line == line]
-            yield from explain(lowered, ran.inputs, wrong, launched.written[line])
+        for wrong, part in launched.wrong:
+            yield from explain(lowered, ran.inputs, wrong, part, self._stages)
 
     def _place(self, fault: Fault) -> None:
         """Give a fault that was found above the kernels the names of its operator in a graph of inductor."""

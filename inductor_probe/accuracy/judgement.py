@@ -17,8 +17,8 @@ UNITS = 4.0  # in the last place, of the reference: what an operation alone may 
 # Vectorised functions of libraries are off by a few units, those that trade digits for speed by some 20
 # (`exp_u20`). An error of 256 units has lost two digits of seven.
 LOST = 256.0
-# A few elements lose that many where terms cancel, of which one side has more digits than the other: Adam's bias
-# correction is a Python float in eager, and a tensor in compiled code. What loses digits by itself does so in many.
+# A few elements lose that many where terms cancel of which one side has more digits: Adam's bias
+# correction is a Python float in eager, a tensor in compiled code. What loses digits itself does so in many.
 SHARE_LOST = 1 / 8
 RIGHT, ROUNDING, WRONG = "right", "rounding", "wrong"
 Noise = Callable[[int], "torch.Tensor | None"]

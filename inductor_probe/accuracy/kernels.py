@@ -7,8 +7,7 @@ it, and once for each change of the compiler that may make it right.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,91 +15,16 @@ import torch
 from inductor_probe.accuracy.bodies import Bodies, NotEvaluableError
 from inductor_probe.accuracy.faults import Fault, operator_of, original_operator, user_line
 from inductor_probe.accuracy.judgement import RIGHT, WRONG, Judged, judge
-from inductor_probe.accuracy.launches import WrongBuffer, stands_for
+from inductor_probe.accuracy.launches import WrongBuffer
+from inductor_probe.accuracy.parts import Part, source
 from inductor_probe.accuracy.shadow import Shadow
-from inductor_probe.accuracy.stages import Lowered, cloned
-from inductor_probe.accuracy.values import Values
+from inductor_probe.accuracy.stages import Lowered, Stages, Traced, cloned
+from inductor_probe.accuracy.values import Interpreter
 
 _NO_PASSES = {"use_post_grad_passes": False}
 COMPILER = {"aot_inductor.debug_compile": True}
 """Without optimisation: `-O0` (torch/_inductor/cpp_builder.py, _get_optimization_cflags)."""
 SCALAR, UNFUSED = {"cpp.simdlen": 1}, {"max_fusion_size": 1}
-
-
-class Part:
-    """The nodes of a graph that a launch computes, as a graph that reads what the launch reads.
-
-    Attributes:
-        nodes: in the order of the graph. reads: nodes whose values it reads, and their `inputs`.
-        targets: the nodes whose values the wrong buffers hold.
-    """
-
-    def __init__(
-        self, lowered: Lowered, inputs: list[Any], wrong: Sequence[WrongBuffer], written: Sequence[str]
-    ) -> None:
-        nodes = {node.name: node for node in lowered.reference.graph.nodes}
-        stands = stands_for(lowered)
-        stored = {node for buffer, node in stands.node.items() if buffer not in written}
-        self.targets = [_source(nodes[one.node]) for one in wrong]
-        self.nodes: list[Any] = []
-        self.reads: list[Any] = []
-        seen: set[str] = set()
-        for target in self.targets:
-            self._collect(target, stored, seen)
-        order = {name: place for place, name in enumerate(nodes)}
-        self.nodes.sort(key=lambda node: order[node.name])
-        known = Values(lowered.reference, inputs, {node.name for node in self.reads})
-        self.inputs: list[Any] = [known.value(node.name).eager for node in self.reads]  # type: ignore[union-attr]
-        self._root = lowered.reference
-
-    def _collect(self, node: Any, stored: set[str], seen: set[str]) -> None:
-        """Find what a node is computed from, as far as the kernel computes it."""
-        if node.name in seen:
-            return
-        seen.add(node.name)
-        leaf = (
-            node.op in ("placeholder", "get_attr") or node.name in stored or node.target is operator.getitem
-        )
-        if leaf and node not in self.targets:
-            self.reads.append(node)
-            return
-        for operand in node.all_input_nodes:
-            self._collect(operand, stored, seen)
-        self.nodes.append(node)
-
-    def graph(self, outputs: Sequence[Any]) -> Any:
-        """Return the graph, with some of its nodes as outputs."""
-        made = torch.fx.Graph()
-        of: dict[Any, Any] = {}
-        for node in self.reads:
-            of[node] = made.placeholder(node.name)
-            of[node].meta = dict(node.meta)
-        for node in self.nodes:
-            of[node] = made.node_copy(node, lambda one: of[one])
-        end = made.output(tuple(of[node] for node in outputs))
-        end.meta["user_visible_output_idxs"] = list(range(len(outputs)))
-        return torch.fx.GraphModule(self._root, made)
-
-    def depends(self, node: Any, others: Iterable[Any]) -> bool:
-        """Whether a node is computed from one of others."""
-        wanted, left, seen = {*others}, [node], set[Any]()
-        while left:
-            one = left.pop()
-            for operand in one.all_input_nodes:
-                if operand in wanted:
-                    return True
-                if operand not in seen and operand in self.nodes:
-                    seen.add(operand)
-                    left.append(operand)
-        return False
-
-    def values(self) -> list[Any]:
-        """Return the nodes whose value a kernel can store: no views, and no tuples."""
-        return [
-            node
-            for node in self.nodes
-            if isinstance(node.meta.get("val"), torch.Tensor) and not getattr(node.target, "is_view", False)
-        ]
 
 
 def compiled(
@@ -124,46 +48,60 @@ def compiled(
 
 
 def explain(
-    lowered: Lowered, inputs: list[Any], wrong: Sequence[WrongBuffer], written: Sequence[str]
+    lowered: Lowered, inputs: list[Any], wrong: Sequence[WrongBuffer], part: Part, stages: Stages
 ) -> list[Fault]:
     """Say which nodes of a launch are wrong, and which layer makes each so: not what follows from those.
 
     Args:
-        wrong: the buffers that it writes wrong. written: all that it writes.
+        wrong: the buffers that it writes wrong. part: what it computes, with those as targets.
     """
-    order = {node.name: place for place, node in enumerate(lowered.reference.graph.nodes)}
-    wrong = sorted(wrong, key=lambda one: order[one.node])
     first = wrong[0]
     if _body_of(lowered, first) is None:  # a function of a library, called as the lowering says
         fault = _fault(lowered, first, lowered_node(lowered, first))
         fault.layer = "lowering"
         fault.steps.append(("call of a library", _shown(first.judged.compiled), WRONG))
         return [fault]
-    part, faults = Part(lowered, inputs, wrong, written), list[Fault]()
-    found = _inside(part)
+    faults = list[Fault]()
+    found, stored = _inside(part, stages)
+    whole = _Loops(lowered, inputs)
     for node, judged in found.items():
-        mine = next(
-            (
-                one
-                for one, target in zip(wrong, part.targets, strict=True)
-                if target is node or part.depends(target, [node])
-            ),
-            first,
-        )
+        pairs = zip(wrong, part.targets, strict=True)
+        mine = next((one for one, target in pairs if target is node or part.depends(target, [node])), first)
         fault = _fault(lowered, mine, node)
         fault.judged = judged
-        faults.append(_layered(lowered, inputs, part, mine, fault, node))
+        faults.append(_layered(part, fault, node, stored, mine))
     blamed = [*found]
     for one, target in zip(wrong, part.targets, strict=True):
         if target not in blamed and not part.depends(target, blamed):
             blamed.append(target)
-            faults.append(_layered(lowered, inputs, part, one, _fault(lowered, one, target), target))
+            faults.append(_layered(part, _fault(lowered, one, target), target, whole, one))
     return faults
+
+
+class _Loops:
+    """The loop bodies of a graph, by the FX nodes that its buffers stand for."""
+
+    def __init__(self, lowered: Lowered | None, inputs: list[Any]) -> None:
+        self._lowered, self._inputs = lowered, inputs
+        self._bodies: Bodies | None = None
+
+    def step(self, node: Any, index: tuple[int, ...]) -> tuple[str, str, str]:
+        """Evaluate the body that computes a node, at one element; say whether it is what eager has there."""
+        if self._lowered is None:
+            return "loop body", "not evaluated", "unknown"
+        try:
+            self._bodies = self._bodies or Bodies(self._lowered, self._inputs)
+            value, right = self._bodies.value_of(node.name, index)
+        except Exception as error:  # an operation that is new to us: nothing is known of the body
+            why = str(error) if isinstance(error, NotEvaluableError) else f"{type(error).__name__}: {error}"
+            return "loop body", f"not evaluated: {why}"[:120], "unknown"
+        judged = judge(right[index], torch.as_tensor(value).to(right.dtype))
+        return "loop body", _shown(torch.as_tensor(value).item()), WRONG if judged.verdict == WRONG else RIGHT
 
 
 def lowered_node(lowered: Lowered, wrong: WrongBuffer) -> Any:
     """Return the FX node whose value a buffer holds."""
-    return _source(next(node for node in lowered.reference.graph.nodes if node.name == wrong.node))
+    return source(next(node for node in lowered.reference.graph.nodes if node.name == wrong.node))
 
 
 def _fault(lowered: Lowered, wrong: WrongBuffer, node: Any) -> Fault:
@@ -186,18 +124,16 @@ def _body_of(lowered: Lowered, wrong: WrongBuffer) -> Any:
     return getattr(next(one for one in operations if one.get_name() == wrong.operation), "_body", None)
 
 
-def _layered(  # noqa: PLR0917 - what is known of a fault
-    lowered: Lowered, inputs: list[Any], part: Part, wrong: WrongBuffer, fault: Fault, node: Any
-) -> Fault:
+def _layered(part: Part, fault: Fault, node: Any, loops: _Loops, wrong: WrongBuffer) -> Fault:
     """Find the layer that makes a node wrong: its value in the loop body, and in code made otherwise."""
-    body_wrong = _body(lowered, inputs, wrong, fault)
-    fault.steps.append(("kernel", _shown(wrong.judged.compiled), WRONG))
+    body = loops.step(node, fault.judged.index)
+    fault.steps += [body, ("kernel", _shown(wrong.judged.compiled), WRONG)]
     if fault.judged is not wrong.judged:
         shown = f"{node.name} = {operator_of(node)}, stored"
         fault.steps.append((shown, _shown(fault.judged.compiled), WRONG))
     _try(part, node, fault)
     right = {name for _, name, _, is_right in fault.trials if is_right}
-    if body_wrong:
+    if body[2] == WRONG:
         fault.layer = "lowering"
     elif "inductor.aot_inductor.debug_compile=True" in right:
         fault.layer = "compiler"
@@ -206,32 +142,21 @@ def _layered(  # noqa: PLR0917 - what is known of a fault
     return fault
 
 
-def _body(lowered: Lowered, inputs: list[Any], wrong: WrongBuffer, fault: Fault) -> bool:
-    """Evaluate the loop body at the wrong element; note the step, and return whether it is wrong."""
-    judged = wrong.judged
-    try:
-        value = torch.as_tensor(Bodies(lowered, inputs).value(wrong.buffer, judged.index))
-    except Exception as error:
-        why = str(error) if isinstance(error, NotEvaluableError) else f"{type(error).__name__}: {error}"
-        fault.steps.append(("loop body", f"not evaluated: {why}"[:120], "unknown"))
-        return False
-    eager = torch.tensor(judged.eager, dtype=wrong.compiled.dtype)
-    reference = torch.tensor(judged.reference, dtype=torch.float64)
-    is_wrong = judge(eager, value.to(eager.dtype), reference).verdict == WRONG
-    fault.steps.append(("loop body", _shown(value.item()), WRONG if is_wrong else RIGHT))
-    return is_wrong
-
-
-def _inside(part: Part) -> dict[Any, Judged]:
-    """Return the nodes of a launch whose values are wrong for the operands that it had for them."""
+def _inside(part: Part, stages: Stages) -> tuple[dict[Any, Judged], _Loops]:
+    """Return the nodes of a launch that are wrong for the operands that it had, and their loop bodies."""
     nodes = part.values()
+    graph = part.graph(nodes)
+    traced = Traced(graph)
     try:
-        values = compiled(part.graph(nodes), part.inputs)()
-    except Exception:
-        return {}
+        with stages.opened(traced):
+            run = compiled(graph, part.inputs)
+        values = run()
+    except Exception:  # torch may not compile a part as it does the whole
+        return {}, _Loops(None, [])
     of = dict(zip(nodes, values, strict=True)) | dict(zip(part.reads, part.inputs, strict=True))
     judged = {node: _alone(node, of, set(part.reads)) for node in nodes}
-    return {node: one for node, one in judged.items() if one is not None and one.verdict == WRONG}
+    found = {node: one for node, one in judged.items() if one is not None and one.verdict == WRONG}
+    return found, _Loops(traced.lowered[0] if traced.lowered else None, part.inputs)
 
 
 def _alone(node: Any, of: dict[Any, Any], exact: set[Any]) -> Judged | None:
@@ -278,7 +203,7 @@ def _try(part: Part, node: Any, fault: Fault) -> None:
     """Compile the part with each change; note which make it right."""
     graph = part.graph([node])
     with Shadow() as mode, torch.no_grad():
-        eager = torch.fx.Interpreter(graph).run(*cloned(part.inputs))[0]
+        eager = Interpreter(graph).run(*cloned(part.inputs))[0]
     reference = mode.of(eager)
     for patches in ({}, SCALAR, COMPILER, UNFUSED):
         if "cpp.simdlen" in patches and eager.is_cuda:
@@ -294,11 +219,6 @@ def _try(part: Part, node: Any, fault: Fault) -> None:
         elif right:  # the fault needs the rest of the graph around it
             fault.steps.append(("its nodes compiled alone", _shown(value[fault.judged.index].item()), RIGHT))
             return
-
-
-def _source(node: Any) -> Any:
-    """Return the value that a copy at the end of a graph writes to an input."""
-    return node.args[1] if operator_of(node) in ("aten.copy_", "aten.copy") else node
 
 
 def _shown(value: Any) -> str:

@@ -9,17 +9,20 @@ and what follows from it is not blamed.
 from __future__ import annotations
 
 import ast
+import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from inductor_probe.accuracy.judgement import WRONG, Judged
+from inductor_probe.accuracy.judgement import RIGHT, WRONG, Judged, judge
+from inductor_probe.accuracy.parts import Part, source
 from inductor_probe.accuracy.stages import Lowered, cloned
-from inductor_probe.accuracy.values import Values, judge_value
+from inductor_probe.accuracy.values import Value, Values
 
 REPORT = "_probe_report"
 _NO_LAUNCH = re.compile(
@@ -51,12 +54,13 @@ class Launched:
     """What came of a graph's launches.
 
     Attributes:
-        wrong: buffers. compared: how many were. unknown: those that stand for no FX node of their size.
+        wrong: buffers of each launch, in the order of the graph, with what it computes. compared: how many
+            were. unknown: those that stand for no FX node of their size.
         written: by line of the wrapper, the buffers that the launch there writes.
         kernels: by line, what is launched. problem: why nothing was compared.
     """
 
-    wrong: list[WrongBuffer] = field(default_factory=list)
+    wrong: list[tuple[list[WrongBuffer], Part]] = field(default_factory=list)
     compared: int = 0
     written: dict[int, list[str]] = field(default_factory=dict)
     kernels: dict[int, str] = field(default_factory=dict)
@@ -104,9 +108,7 @@ def check_launches(lowered: Lowered, inputs: list[Any]) -> Launched:
     if lowered.module is None or lowered.lowering is None or lowered.lowering.cpp_wrapper:
         found.problem = "the wrapper is C++"
         return found
-    stands = stands_for(lowered)
-    stored = {*stands.node.values(), *(node for nodes in stands.written.values() for node, _ in nodes)}
-    checker = _Checker(lowered, inputs, stands, stored, found)
+    checker = _Checker(lowered, inputs, found)
     call = instrumented(lowered.module, checker.after)
     call(cloned(inputs))
     return found
@@ -115,18 +117,17 @@ def check_launches(lowered: Lowered, inputs: list[Any]) -> Launched:
 class _Checker:
     """Compares what launches wrote; `after` is called after each statement of the wrapper."""
 
-    def __init__(
-        self, lowered: Lowered, inputs: list[Any], stands: Stands, stored: set[str], found: Launched
-    ) -> None:
-        self._lowered, self._inputs, self._stands, self._stored, self._found = (
-            lowered,
-            inputs,
-            stands,
-            stored,
-            found,
-        )
-        self._values = Values(lowered.reference, inputs, stored)
-        self._noisy: dict[int, Values] = {}
+    def __init__(self, lowered: Lowered, inputs: list[Any], found: Launched) -> None:
+        self._graph, self._found = lowered.reference, found
+        self._stands = stands_for(lowered)
+        nodes = self._graph.graph.nodes
+        self._inputs = dict(zip((node for node in nodes if node.op == "placeholder"), inputs, strict=False))
+        self._stored = {*self._stands.node.values()}
+        self._stored |= {node for written in self._stands.written.values() for node, _ in written}
+        taken = {node.name for node in nodes if node.target is operator.getitem}
+        copied = {source(node).name for node in nodes if node.name in self._stored}
+        self._values = Values(self._graph, inputs, self._stored | taken | copied)
+        self._order = {node.name: place for place, node in enumerate(nodes)}
         self._done: set[str] = set()
         self._writes = written_arguments(lowered.module)
 
@@ -140,43 +141,69 @@ class _Checker:
         """
         places = self._writes.get(kernel, ())
         written = {*given, *(names[place] for place in places if place < len(names))}
+        launch: list[tuple[str, str, str, torch.Tensor]] = []
         for name in dict.fromkeys([*names, *given]):
             tensor = values.get(name)
             if not isinstance(tensor, torch.Tensor):
                 continue
             if name in self._done or name not in self._stands.node:
                 waiting = self._stands.written.get(name)
-                if not waiting or name not in written:
-                    continue
-                node, operation = waiting.pop(0)
+                if waiting and name in written:
+                    launch.append((name, *waiting.pop(0), tensor.detach()))
             else:
                 self._done.add(name)
-                node, operation = self._stands.node[name], self._stands.operation[name]
-            self._compare(name, node, operation, kernel, line, tensor)
+                launch.append((name, self._stands.node[name], self._stands.operation[name], tensor.detach()))
+        if launch:
+            launch.sort(key=lambda one: self._order[one[1]])
+            self._compare(line, kernel, launch)
 
-    def _compare(  # noqa: PLR0917 - where something was written
-        self, buffer: str, node: str, operation: str, kernel: str, line: int, tensor: torch.Tensor
-    ) -> None:
-        self._found.written.setdefault(line, []).append(buffer)
-        self._found.kernels[line] = kernel
-        right = self._values.value(node)
-        if right is None or right.eager.shape != tensor.shape or right.eager.dtype != tensor.dtype:
-            self._found.unknown.append(buffer)
-            return
-        self._found.compared += 1
-        judged = judge_value(right, tensor.detach(), lambda seed: self._noise(seed, node))
-        if judged.verdict == WRONG:
-            kept = tensor.detach().clone()
-            self._found.wrong.append(WrongBuffer(buffer, node, operation, kernel, line, judged, kept))
-        tensor.detach().copy_(right.eager)
+    def _compare(self, line: int, kernel: str, launch: list[tuple[str, str, str, torch.Tensor]]) -> None:
+        """Compare what a launch wrote with what eager has there, and put that there."""
+        self._found.written[line], self._found.kernels[line] = [one[0] for one in launch], kernel
+        suspects = []
+        for buffer, node, operation, tensor in launch:
+            right = self._values.value(node)
+            if right is None or (right.shape, right.dtype) != (tensor.shape, tensor.dtype):
+                self._found.unknown.append(buffer)
+                continue
+            self._found.compared += 1
+            if judge(right, tensor).verdict != RIGHT:
+                suspects.append(
+                    WrongBuffer(buffer, node, operation, kernel, line, Judged(RIGHT), tensor.clone())
+                )
+            tensor.copy_(right)
+        if suspects:
+            self._judge(suspects, [one[1] for one in launch])
 
-    def _noise(self, seed: int, node: str) -> torch.Tensor | None:
-        if seed not in self._noisy:
-            self._noisy[seed] = Values(
-                self._lowered.reference, self._inputs, self._stored, seed, self._values.random
-            )
-        value = self._noisy[seed].value(node)
-        return None if value is None else value.reference
+    def _judge(self, suspects: list[WrongBuffer], mine: list[str]) -> None:
+        """Judge buffers by what the launch computes in float64, from what it reads."""
+        part = Part(self._graph, [one.node for one in suspects], self._stored - {*mine}, self._known)
+        references = part.references()
+        noisy: dict[int, list[Value | None]] = {}
+
+        def noise(place: int, seed: int) -> torch.Tensor | None:
+            if seed not in noisy:
+                noisy[seed] = part.references(seed)
+            value = noisy[seed][place]
+            return None if value is None else value.reference
+
+        wrong = []
+        for place, (one, right) in enumerate(zip(suspects, references, strict=True)):
+            if right is not None:
+                one.judged = judge(right.eager, one.compiled, right.reference, partial(noise, place))
+                if one.judged.verdict == WRONG:
+                    wrong.append(one)
+        if wrong:
+            part = Part(self._graph, [one.node for one in wrong], self._stored - {*mine}, self._known)
+            self._found.wrong.append((wrong, part))
+
+    def _known(self, node: Any) -> Any:
+        """Return the value of a node that a launch reads."""
+        if node in self._inputs:
+            return self._inputs[node]
+        if node.op == "get_attr":
+            return getattr(self._graph, node.target)
+        return self._values.value(node.name)
 
 
 def written_arguments(module: Any) -> dict[str, set[int]]:

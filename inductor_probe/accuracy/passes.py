@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import torch
 
 from inductor_probe.accuracy.faults import Fault, operator_of, user_line
-from inductor_probe.accuracy.judgement import RIGHT, WRONG, Judged, judge
+from inductor_probe.accuracy.judgement import RIGHT, WRONG, judge
 from inductor_probe.accuracy.stages import Key, Lowered, Ran, Step, Traced, runs_alone
-from inductor_probe.accuracy.values import Value, Values, outputs_of
+from inductor_probe.accuracy.values import Value, outputs_of, values_of
 
 Chain = tuple[str, Sequence[Step], list[Any], "Key | None"]
 """Graphs before and after passes: which passes, the graphs, their inputs, and the graph that they become."""
@@ -75,7 +76,7 @@ def _wrong(graph: Any, right: list[Value | None], other: list[Value | None], inp
     """Whether any output of another graph is wrong."""
     noisy: dict[int, list[Value | None]] = {}
 
-    def noise(seed: int, place: int) -> torch.Tensor | None:
+    def noise(place: int, seed: int) -> torch.Tensor | None:
         if seed not in noisy:
             noisy[seed] = outputs_of(graph, inputs, seed)
         value = noisy[seed][place]
@@ -84,7 +85,7 @@ def _wrong(graph: Any, right: list[Value | None], other: list[Value | None], inp
     for place, (one, two) in enumerate(zip(right, other, strict=False)):
         if one is None or two is None:
             continue
-        judged = judge(one.eager, two.eager, one.reference, lambda seed, place=place: noise(seed, place))  # type: ignore[misc]
+        judged = judge(one.eager, two.eager, one.reference, partial(noise, place))
         if judged.verdict == WRONG:
             return True
     return False
@@ -92,9 +93,14 @@ def _wrong(graph: Any, right: list[Value | None], other: list[Value | None], inp
 
 def _located(before: Step, after: Step, inputs: list[Any], graph: Key | None) -> Iterator[Fault]:
     """Find the value that a pass replaced by another one: an operand of a node that both graphs have."""
-    names = [{node.name for node in step.graph.graph.nodes} for step in (before, after)]
-    rights = Values(before.graph, inputs, names[0]).all()
-    others = Values(after.graph, inputs, names[1]).all()
+    rights, others = values_of(before.graph, inputs), values_of(after.graph, inputs)
+    noisy: dict[int, dict[str, Value]] = {}
+
+    def noise(name: str, seed: int) -> torch.Tensor | None:
+        if seed not in noisy:
+            noisy[seed] = values_of(before.graph, inputs, seed)
+        return noisy[seed][name].reference
+
     nodes = {node.name: node for node in before.graph.graph.nodes}
     for user in after.graph.graph.nodes:
         was = nodes.get(user.name)
@@ -104,9 +110,8 @@ def _located(before: Step, after: Step, inputs: list[Any], graph: Key | None) ->
         for one, other in pairs:
             if one.name not in rights or other.name not in others:
                 continue
-            judged: Judged = judge(
-                rights[one.name].eager, others[other.name].eager, rights[one.name].reference
-            )
+            right, other_value = rights[one.name], others[other.name].eager
+            judged = judge(right.eager, other_value, right.reference, partial(noise, one.name))
             if judged.verdict == WRONG:
                 fault = Fault("pass", operator_of(one), judged, fx=one.name, graph=graph)
                 fault.user, fault.cause = user_line(one), after.name

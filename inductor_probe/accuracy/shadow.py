@@ -32,6 +32,8 @@ WIDE = {
 }
 PURGE = 64  # operations after which the second values of freed memory are freed
 LONGEST = 1 << 16  # more numbers that are added up do not move a sum further
+_RUNNING = ("running_mean", "running_var")
+"""Operands that a batch norm writes, though not all of its schemas say so."""
 _NOT_COMPUTED = ("empty", "new_empty", "set_", "resize_")
 _CASTS = ("_to_copy", "to", "convert_element_type", "type_as")
 
@@ -228,7 +230,8 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
     """Return the operands that an operation writes."""
     written = []
     for place, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
+        undeclared = argument.name in _RUNNING and "batch_norm" in _name(func)
+        if undeclared or (argument.alias_info is not None and argument.alias_info.is_write):
             value = args[place] if place < len(args) else kwargs.get(argument.name)
             written += [one for one in tree_flatten(value)[0] if isinstance(one, torch.Tensor)]
     return written

@@ -138,6 +138,15 @@ class Stages:
         finally:
             self._recording = False
 
+    @contextmanager
+    def opened(self, traced: Traced) -> Iterator[None]:
+        """Keep what is lowered in the block as part of `traced`."""
+        self._open.append(traced)
+        try:
+            yield
+        finally:
+            self._open.pop()
+
     def _around_compile(self, compile_fx: Callable[..., Any]) -> Callable[..., Any]:
         def compile_and_keep(model: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
             if self._open or not isinstance(model, torch.fx.GraphModule):
@@ -274,8 +283,8 @@ class Stages:
 def runs_alone(graph: Any) -> bool:
     """Whether a graph runs outside of inductor.
 
-    A pattern may have become a function that lowers it, and an operator one that works in place and returns nothing
-    (`_foreach_add_`), whose results inductor takes all the same.
+    A pattern may have become a function that lowers it, and an operator one that works in place and returns
+    nothing (`_foreach_add_`), whose results inductor takes all the same.
     """
     for node in graph.graph.nodes:
         schema = getattr(node.target, "_schema", None)

@@ -31,7 +31,8 @@ class Kept:
     """Something that a call may change: whether it `differs` from what was kept, and what puts that back.
 
     `what`: `arguments`, `parameters`, `buffers`, `tensors`, `gradients`, `objects` of Python, or
-    `random numbers`. `is_index`: it holds integers, which may be places in other tensors. `address`: of memory.
+    `random numbers`. `is_index`: it holds integers, which may be places in other tensors. `address`: of
+    memory.
     """
 
     what: str

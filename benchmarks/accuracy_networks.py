@@ -1,0 +1,114 @@
+"""Networks and operators judged by `probe accuracy`: the verdict, the seconds, and what is wrong; none of it is planted.
+
+    python benchmarks/accuracy_networks.py                 the networks of sweep_models.py
+    python benchmarks/accuracy_networks.py --only vit,lstm
+    python benchmarks/accuracy_networks.py --operators 0/8 an eighth of PyTorch's operator database, in float32
+
+A wrong value here is a fault of torch, or of ours: each is looked at before it is written down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from inductor_probe.accuracy.options import AccuracyOptions
+from inductor_probe.accuracy.session import Judgement, judge_program
+from inductor_probe.measuring.script_process import OwnProgram
+
+HERE = Path(__file__).parent
+NETWORK = """
+import sys
+sys.path.insert(0, {here!r})
+import torch
+import sweep_models
+torch.manual_seed(0)
+sweep_models.NETWORKS[{name!r}]("cpu", torch.compile)
+"""
+OPERATORS = """
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+def called(op, sample):
+    def run(value, args, kwargs):
+        return op.op(value, *args, **kwargs)
+    run.__qualname__ = op.name
+    return run
+
+for number, op in enumerate(op_db[{part}::{parts}]):
+    if torch.float32 not in op.dtypes or op.name.startswith(("empty", "new_empty", "_segment")):
+        continue
+    try:
+        samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=False))[:{most}]
+    except Exception as error:
+        print("no samples of", op.name, error)
+        continue
+    for sample in samples:
+        torch._dynamo.reset()
+        try:
+            torch.compile(called(op, sample))(sample.input, sample.args, sample.kwargs)
+        except Exception as error:
+            print(op.name, type(error).__name__)
+"""
+
+
+def main() -> None:
+    """Judge, and print a line each."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="", help="names of networks, with commas between")
+    parser.add_argument("--operators", default="", metavar="PART/PARTS", help="a part of the operator database")
+    parser.add_argument("--samples", type=int, default=2, help="of each operator")
+    parser.add_argument("--seconds", type=float, default=120.0, help="of judging calls")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if chosen.operators:
+            part, _, parts = chosen.operators.partition("/")
+            text = OPERATORS.format(part=part, parts=parts, most=chosen.samples)
+            _judged("operators", text, Path(folder), 36000.0)
+            return
+        for name in chosen.only.split(",") if chosen.only else _names():
+            _judged(name, NETWORK.format(here=str(HERE), name=name), Path(folder), chosen.seconds)
+
+
+def _names() -> list[str]:
+    sys.path.insert(0, str(HERE))
+    import sweep_models  # noqa: PLC0415 - it imports torch
+
+    return [*sweep_models.names("cpu")]
+
+
+def _judged(name: str, text: str, folder: Path, seconds: float) -> None:
+    script = folder / f"{name}.py"
+    script.write_text(text)
+    begin = time.perf_counter()
+    program = OwnProgram(script=script, variables={}, limit_s=36000.0)
+    judgement = judge_program(program, AccuracyOptions(seconds=seconds, try_s=0.0))
+    verdicts = [call.verdict for call in judgement.calls]
+    counts = ", ".join(f"{verdicts.count(one)} {one}" for one in dict.fromkeys(verdicts))
+    load = os.getloadavg()[0]
+    print(f"{name}: {counts or 'nothing judged'} in {time.perf_counter() - begin:.0f} s (load {load:.1f})")
+    _print(judgement)
+    sys.stdout.flush()
+
+
+def _print(judgement: Judgement) -> None:
+    for call in judgement.calls:
+        for value in call.values if call.verdict not in ("right", "rounding") else ():
+            print(
+                f"    {call.name}, {value.name}: {value.verdict} {value.why}, "
+                f"eager {value.eager}, compiled {value.compiled}, float64 {value.reference}"
+            )
+    for _, wrong in judgement.wrong:
+        print(f"    {wrong.layer} {wrong.operator} {wrong.buffer}: {wrong.eager} {wrong.compiled} {wrong.reference}")
+    for text in judgement.not_judged:
+        print(f"    not judged: {text}")
+    if judgement.problem:
+        print(f"    {judgement.problem}")
+
+
+if __name__ == "__main__":
+    main()
