@@ -1,8 +1,8 @@
-"""Networks and operators judged by `probe accuracy`: the verdict, the seconds, and what is wrong; none of it is planted.
+"""Networks and operators judged by `probe accuracy`: verdict, seconds, what is wrong; nothing is planted.
 
     python benchmarks/accuracy_networks.py                 the networks of sweep_models.py
     python benchmarks/accuracy_networks.py --only vit,lstm
-    python benchmarks/accuracy_networks.py --operators 0/8 an eighth of PyTorch's operator database, in float32
+    python benchmarks/accuracy_networks.py --operators 0/8 an eighth of the operator database, in float32
 
 A wrong value here is a fault of torch, or of ours: each is looked at before it is written down.
 """
@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from inductor_probe.accuracy.options import AccuracyOptions
-from inductor_probe.accuracy.session import Judgement, judge_program
+from inductor_probe.accuracy_checks.options import AccuracyOptions
+from inductor_probe.accuracy_checks.session import Judgement, judge_program
 from inductor_probe.measuring.script_process import OwnProgram
 
 HERE = Path(__file__).parent
@@ -60,7 +60,7 @@ def main() -> None:
     """Judge, and print a line each."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="names of networks, with commas between")
-    parser.add_argument("--operators", default="", metavar="PART/PARTS", help="a part of the operator database")
+    parser.add_argument("--operators", default="", metavar="PART/PARTS", help="a part of the database")
     parser.add_argument("--samples", type=int, default=2, help="of each operator")
     parser.add_argument("--seconds", type=float, default=120.0, help="of judging calls")
     chosen = parser.parse_args()
@@ -103,7 +103,8 @@ def _print(judgement: Judgement) -> None:
                 f"eager {value.eager}, compiled {value.compiled}, float64 {value.reference}"
             )
     for _, wrong in judgement.wrong:
-        print(f"    {wrong.layer} {wrong.operator} {wrong.buffer}: {wrong.eager} {wrong.compiled} {wrong.reference}")
+        values = f"eager {wrong.eager}, compiled {wrong.compiled}, float64 {wrong.reference}"
+        print(f"    {wrong.layer} {wrong.operator} {wrong.buffer}: {values}")
     for text in judgement.not_judged:
         print(f"    not judged: {text}")
     if judgement.problem:

@@ -28,8 +28,8 @@ from inductor_probe.report.pages.accuracy import accuracy_page
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
-    from inductor_probe.accuracy.options import AccuracyOptions
-    from inductor_probe.accuracy.session import Judgement, Key
+    from inductor_probe.accuracy_checks.options import AccuracyOptions
+    from inductor_probe.accuracy_checks.session import Judgement, Key
     from inductor_probe.measuring.script_process import OwnProgram
 
 SECONDS = 60.0
@@ -73,8 +73,8 @@ def accuracy(
         NotFoundError: nothing was compiled.
         ProbeError: the script cannot be run again; says why.
     """
-    from inductor_probe.accuracy.options import AccuracyOptions
-    from inductor_probe.accuracy.session import judge_program
+    from inductor_probe.accuracy_checks.options import AccuracyOptions
+    from inductor_probe.accuracy_checks.session import judge_program
     from inductor_probe.api.own_call import program_of
 
     run = opened.run if isinstance(opened, Graph) else opened
@@ -118,7 +118,7 @@ def _names(run: Run) -> Mapping[Key, str]:
 
 
 def _record(run: Run, judgement: Judgement, names: Mapping[Key, str]) -> AccuracyOutput:
-    from inductor_probe.accuracy.session import ORDER
+    from inductor_probe.accuracy_checks.session import ORDER
 
     by_graph: dict[Key, list[WrongValue]] = {}
     nowhere: list[WrongValue] = []
@@ -170,7 +170,7 @@ def _with_flips(
     record: AccuracyOutput, program: OwnProgram, options: AccuracyOptions, progress: Callable[[str], None]
 ) -> AccuracyOutput:
     """Run the script with decisions turned about what is right when all is scalar; note which are enough."""
-    from inductor_probe.accuracy.session import judge_program
+    from inductor_probe.accuracy_checks.session import judge_program
 
     before, tried = _wrong_values(record.calls), 0
     graphs = []

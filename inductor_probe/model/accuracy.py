@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from inductor_probe.model.output import Output
+from inductor_probe.model.timing import Element
 
 Verdict: TypeAlias = Literal["right", "rounding", "wrong", "undecided"]
 """- `right`: each element is within the tolerance of its dtype (`torch.testing.assert_close`) of eager's.
@@ -22,9 +23,6 @@ Layer: TypeAlias = Literal[
 graph of it; the decomposition of an operator; a pass over a graph of FX; the lowering, whose loop body
 computes it so; fusion (it is right unfused); the generated code, of a loop body that is right; g++ or
 Triton, of code that is right without optimisation."""
-
-Scalar: TypeAlias = bool | int | float | str | None
-"""A value of one element; `nan`, `inf` and complex numbers as texts."""
 
 StepVerdict: TypeAlias = Literal["right", "wrong", "unknown"]
 
@@ -43,8 +41,8 @@ class Off(Struct, frozen=True):
     Infinite as a text.
     """
 
-    ulp: Scalar
-    relative: Scalar
+    ulp: Element
+    relative: Element
 
 
 class CheckedValue(Struct, frozen=True):
@@ -69,9 +67,9 @@ class CheckedValue(Struct, frozen=True):
     wrong: int = 0
     why: str = ""
     index: tuple[int, ...] = ()
-    eager: Scalar = None
-    compiled: Scalar = None
-    reference: Scalar = None
+    eager: Element = None
+    compiled: Element = None
+    reference: Element = None
     eager_off: Off | None = None
     compiled_off: Off | None = None
     form: tuple[str, str] | None = None
@@ -128,9 +126,9 @@ class WrongValue(Struct, frozen=True, kw_only=True):
     buffer: str = ""
     kernel: str = ""
     index: tuple[int, ...] = ()
-    eager: Scalar = None
-    compiled: Scalar = None
-    reference: Scalar = None
+    eager: Element = None
+    compiled: Element = None
+    reference: Element = None
     eager_off: Off | None = None
     compiled_off: Off | None = None
     elements: int = 0

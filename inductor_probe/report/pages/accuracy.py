@@ -11,13 +11,15 @@ from inductor_probe.model.accuracy import (
     CheckedValue,
     CodeLine,
     GraphAccuracy,
-    Off,
     WrongValue,
 )
-from inductor_probe.report.document import Block, Cell, Column, Line, RemarkLine, Table
+from inductor_probe.model.timing import Element
+from inductor_probe.report.document import Block, Cell, Column, Facts, Line, RemarkLine, Table
 from inductor_probe.report.units import counted
 from inductor_probe.report.words.accuracy import (
     layer_sentence,
+    off_sentence,
+    off_text,
     right_when_text,
     value_sentence,
     verdict_sentence,
@@ -43,22 +45,26 @@ def accuracy_page(record: AccuracyOutput) -> Iterator[Block]:
 
 
 def _wrong(value: WrongValue, graph: GraphAccuracy | None) -> Iterator[Block]:
-    where = ", ".join(
-        filter(None, (_place(value.user_line), f"{value.buffer} of {value.node}" if value.buffer else ""))
-    )
+    held = f"{value.buffer} of {value.node}" if value.buffer else ""
+    where = ", ".join(filter(None, (_place(value.user_line), held)))
     of = f" of {value.part_of}" if value.part_of else ""
     name = f"{graph.graph} is wrong: " if graph else ""
     yield RemarkLine("hazard", f"{name}{value.operator or 'the program'}{of}{f' ({where})' if where else ''}")
-    yield Line(f"  {value_sentence(value)}")
-    if value.user_line and value.user_line.text:
-        yield Line((f"  {_place(value.user_line)}: {value.user_line.text}", "dim"))
-    if value.kernel_line:
-        yield Line((f"  {value.kernel}, {_place(value.kernel_line)}: {value.kernel_line.text}", "dim"))
-    yield Line(f"  layer: {layer_sentence(value)}")
-    if value.right_when:
-        yield Line(f"  right when: {'; '.join(map(right_when_text, value.right_when))}")
-    elif value.not_right_when:
-        yield Line((f"  wrong as well with {', '.join(value.not_right_when)}", "dim"))
+    kernel = (
+        f"{value.kernel}, {_place(value.kernel_line)}: {value.kernel_line.text}" if value.kernel_line else ""
+    )
+    line = f"{_place(value.user_line)}: {value.user_line.text}" if value.user_line else ""
+    yield Facts(
+        (
+            ("values", value_sentence(value)),
+            ("off by", off_sentence(value)),
+            ("your line", line),
+            ("kernel", kernel or value.kernel),
+            ("layer", layer_sentence(value)),
+            ("right when", "; ".join(map(right_when_text, value.right_when))),
+            ("wrong with", ", ".join(value.not_right_when) if not value.right_when else ""),
+        )
+    )
 
 
 def _call(call: CheckedCall, *, located: bool) -> Iterator[Block]:
@@ -93,9 +99,9 @@ def _values(values: Sequence[CheckedValue]) -> Table:
             f"  {value.name}",
             value.verdict,
             value.why,
-            str(value.eager),
-            str(value.compiled),
-            str(value.reference),
+            _element(value.eager),
+            _element(value.compiled),
+            _element(value.reference),
             off_text(value.eager_off),
             off_text(value.compiled_off),
         ]
@@ -114,12 +120,8 @@ def _values(values: Sequence[CheckedValue]) -> Table:
     return Table(columns, rows)
 
 
-def off_text(off: Off | None) -> str:
-    """Return an error in units in the last place, and relative."""
-    if off is None:
-        return "-"
-    shown = [f"{one:.3g}" if isinstance(one, float) else str(one) for one in (off.ulp, off.relative)]
-    return f"{shown[0]} ulp, {shown[1]}"
+def _element(value: Element) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else "-" if value is None else str(value)
 
 
 def _place(line: CodeLine | None) -> str:

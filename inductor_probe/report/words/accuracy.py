@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inductor_probe.model.accuracy import AccuracyOutput, AccuracyStep, Layer, RightWhen, WrongValue
+from inductor_probe.model.accuracy import AccuracyOutput, AccuracyStep, Layer, Off, RightWhen, WrongValue
 from inductor_probe.report.units import counted
 
 _LAYERS: dict[Layer, str] = {
@@ -41,7 +41,24 @@ def value_sentence(value: WrongValue) -> str:
     index = list(value.index) if value.index else ""
     name = value.buffer or value.fx or "value"
     many = f"; {value.wrong} of {value.elements} elements are wrong" if value.elements > 1 else ""
-    return f"{name}{index}: eager {value.eager}, compiled {value.compiled}, float64 {value.reference}{many}"
+    values = [f"{one:.9g}" if isinstance(one, float) else one for one in (value.eager, value.compiled)]
+    exact = f"{value.reference:.12g}" if isinstance(value.reference, float) else value.reference
+    return f"{name}{index}: eager {values[0]}, compiled {values[1]}, float64 {exact}{many}"
+
+
+def off_text(off: Off | None) -> str:
+    """Return an error in units in the last place, and relative."""
+    if off is None:
+        return "-"
+    shown = [f"{one:.3g}" if isinstance(one, float) else str(one) for one in (off.ulp, off.relative)]
+    return f"{shown[0]} ulp ({shown[1]})"
+
+
+def off_sentence(value: WrongValue) -> str:
+    """Say how far both are from the float64 value; nothing of integers."""
+    if value.compiled_off is None or value.eager_off is None:
+        return ""
+    return f"compiled {off_text(value.compiled_off)}, eager {off_text(value.eager_off)}"
 
 
 def layer_sentence(value: WrongValue) -> str:
@@ -65,7 +82,7 @@ def right_when_text(change: RightWhen) -> str:
         case "flip":
             text = f"--{change.flip}"
         case _:
-            text = change.name
+            text = f"--set {change.name}"
     return f"{text}{alone}"
 
 

@@ -12,9 +12,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from inductor_probe.accuracy.calls import CheckedCall
-from inductor_probe.accuracy.faults import Fault, calling_line, operator_of
-from inductor_probe.accuracy.judgement import RIGHT, WRONG, Judged, judge
+from inductor_probe.accuracy_checks.calls import CheckedCall
+from inductor_probe.accuracy_checks.faults import Fault, calling_line, operator_of
+from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, Judged, judge
 from inductor_probe.harness.own_calls import COMPILED, EAGER
 
 BACKENDS = (

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from inductor_probe.accuracy.faults import Fault, operator_of, user_line
-from inductor_probe.accuracy.judgement import RIGHT, WRONG, judge
-from inductor_probe.accuracy.stages import Key, Lowered, Ran, Step, Traced, runs_alone
-from inductor_probe.accuracy.values import Value, outputs_of, values_of
+from inductor_probe.accuracy_checks.faults import Fault, operator_of, user_line
+from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, judge
+from inductor_probe.accuracy_checks.stages import Key, Lowered, Ran, Step, Traced, runs_alone
+from inductor_probe.accuracy_checks.values import Value, outputs_of, values_of
 
 Chain = tuple[str, Sequence[Step], list[Any], "Key | None"]
 """Graphs before and after passes: which passes, the graphs, their inputs, and the graph that they become."""

@@ -12,7 +12,7 @@ from unittest import mock
 
 import torch
 
-from inductor_probe.accuracy.faults import Fault
+from inductor_probe.accuracy_checks.faults import Fault
 
 OF_LOOPS = (
     "loop_ordering_after_fusion=False",

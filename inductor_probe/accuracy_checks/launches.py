@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
-from inductor_probe.accuracy.judgement import RIGHT, WRONG, Judged, judge
-from inductor_probe.accuracy.parts import Part, source
-from inductor_probe.accuracy.stages import Lowered, cloned
-from inductor_probe.accuracy.values import Value, Values
+from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, Judged, judge
+from inductor_probe.accuracy_checks.parts import Part, source
+from inductor_probe.accuracy_checks.stages import Lowered, cloned
+from inductor_probe.accuracy_checks.values import Value, Values
 
 REPORT = "_probe_report"
 _NO_LAUNCH = re.compile(

@@ -1,8 +1,7 @@
 """A script in which each function is wrong by one layer of the compiler: what is planted stands above it."""
 
 import torch
-import torch._inductor.config as config
-from torch._inductor import decomposition, lowering
+from torch._inductor import config, decomposition, lowering
 from torch._inductor.codegen.cpp import CppVecOverrides
 from torch._inductor.virtualized import ops
 
@@ -10,7 +9,9 @@ aten = torch.ops.aten
 torch.manual_seed(0)
 torch.set_num_threads(1)
 
-decomposition.decompositions[aten.softplus.default] = lambda x, beta=1, threshold=20: (1 + x.exp()).log() + 0.01
+decomposition.decompositions[aten.softplus.default] = lambda x, beta=1, threshold=20: (
+    (1 + x.exp()).log() + 0.01
+)
 decomposition.decompositions[aten.elu_backward.default] = lambda grad, *args: grad * 1.01
 lowering.lowerings[aten.tanh.default] = lowering.make_pointwise(
     lambda x: ops.mul(ops.tanh(x), ops.constant(1.01, torch.float32))

@@ -63,7 +63,10 @@ def test_a_planted_fault_is_found(answer: ip.Accuracy, text: str, layer: str, op
 
 def test_two_faults_of_one_line_are_both_named(answer: ip.Accuracy) -> None:
     found = wrong(answer, "return x.sin() * 2 + (x * 3).tanh()")
-    assert {(value.layer, value.operator) for value in found} == {("codegen", "aten.sin"), ("lowering", "aten.tanh")}
+    assert {(value.layer, value.operator) for value in found} == {
+        ("codegen", "aten.sin"),
+        ("lowering", "aten.tanh"),
+    }
 
 
 def test_what_makes_it_right_was_checked(answer: ip.Accuracy) -> None:
@@ -76,7 +79,9 @@ def test_what_makes_it_right_was_checked(answer: ip.Accuracy) -> None:
     assert ("setting", "inductor.cpp.simdlen=1") in kinds
     assert ("fallback", "aten.sin") in kinds
     [passed] = wrong(answer, "return (x - y).relu() + 1")
-    assert [one.setting for one in passed.right_when] == ["inductor.disabled_passes=post_grad_custom_post_pass"]
+    assert [one.setting for one in passed.right_when] == [
+        "inductor.disabled_passes=post_grad_custom_post_pass"
+    ]
     assert passed.cause == "post_grad_custom_post_pass"
     [lowered] = wrong(answer, "h = (x * 2).tanh()")
     assert [(one.kind, one.setting) for one in lowered.right_when] == [("fallback", "aten.tanh")]
@@ -105,7 +110,9 @@ def test_right_programs_are_right_and_casts_are_rounding(answer: ip.Accuracy) ->
 def test_a_wrong_gradient_names_the_operator_of_the_backward(answer: ip.Accuracy) -> None:
     trained = call(answer, "Trained")
     assert trained.verdict == "wrong"
-    assert all(value.name.startswith("gradient of first.") for value in trained.values if value.verdict == "wrong")
+    assert all(
+        value.name.startswith("gradient of first.") for value in trained.values if value.verdict == "wrong"
+    )
     [value] = wrong(answer, "elu(self.first(x))")
     graphs = [graph.graph for graph in answer.record.graphs if value in graph.wrong]
     assert ["backward" in name for name in graphs] == [True]

@@ -16,9 +16,9 @@ from typing import Any
 import sympy  # type: ignore[import-untyped] # torch brings it, without types
 import torch
 
-from inductor_probe.accuracy.launches import stands_for
-from inductor_probe.accuracy.stages import Lowered
-from inductor_probe.accuracy.values import Values
+from inductor_probe.accuracy_checks.launches import stands_for
+from inductor_probe.accuracy_checks.stages import Lowered
+from inductor_probe.accuracy_checks.values import Values
 
 MOST_POINTS = 1 << 22  # of loops that are evaluated at once
 CHUNK = 1 << 20  # points whose place of storing is computed at once
@@ -90,7 +90,7 @@ class Bodies:
             (name for name, of in self._stands.node.items() if of == node and name in self._of), None
         )
         if buffer is None or node not in self._all:
-            raise NotEvaluableError(f"no buffer stands for {node}")
+            raise NotEvaluableError(f"{node} is in no buffer")
         return self.value(buffer, index), self._all[node]
 
     def memory(self, name: str) -> torch.Tensor:
@@ -144,7 +144,7 @@ class Bodies:
         """Return the lengths of the loops of an operation: outer ones, and those that are reduced."""
         body = getattr(operation, "_body", None)
         if body is None:
-            raise NotEvaluableError(f"{operation.get_name()} is no loop")
+            raise NotEvaluableError(f"{operation.get_name()} has no loops")
         return tuple([self._int(size) for size in sizes] for sizes in body.sizes)  # type: ignore[return-value]
 
     @property

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from inductor_probe.accuracy.shadow import Shadow
-from inductor_probe.accuracy.stages import cloned
+from inductor_probe.accuracy_checks.shadow import Shadow
+from inductor_probe.accuracy_checks.stages import cloned
 
 
 @dataclass

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import keystr, tree_flatten_with_path
 
-from inductor_probe.accuracy.judgement import RIGHT, WRONG, Judged, judge, worst
-from inductor_probe.accuracy.shadow import Shadow
+from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, Judged, judge, worst
+from inductor_probe.accuracy_checks.shadow import Shadow
 from inductor_probe.harness.own_calls import COMPILED, EAGER, OwnCall, eagerly
 from inductor_probe.harness.own_state import draw_otherwise
 

@@ -14,9 +14,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from inductor_probe.accuracy.faults import Fault, calling_line, operator_of
-from inductor_probe.accuracy.judgement import RIGHT, WRONG, judge
-from inductor_probe.accuracy.shadow import Shadow, is_opaque
+from inductor_probe.accuracy_checks.faults import Fault, calling_line, operator_of
+from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, judge
+from inductor_probe.accuracy_checks.shadow import Shadow, is_opaque
 
 DEEPEST = 6
 

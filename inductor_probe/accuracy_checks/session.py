@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from inductor_probe.accuracy.options import AccuracyOptions
+from inductor_probe.accuracy_checks.options import AccuracyOptions
 from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
 from inductor_probe.model.accuracy import (
     AccuracyStep,
@@ -20,10 +20,10 @@ from inductor_probe.model.accuracy import (
     CodeLine,
     Off,
     RightWhen,
-    Scalar,
     Verdict,
     WrongValue,
 )
+from inductor_probe.model.timing import Element
 
 Key: TypeAlias = tuple[str, str, int]
 """A graph: compile id, kind, and which of those."""
@@ -198,7 +198,7 @@ def _right_when(kind: Any, name: str, by: Any, right: bool) -> RightWhen:
     return RightWhen(kind, setting=name, by=by, checked=right)
 
 
-def scalar(value: Any) -> Scalar:
+def scalar(value: Any) -> Element:
     """Return the value of an element for JSON, which has neither NaN nor infinity."""
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 

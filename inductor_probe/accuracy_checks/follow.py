@@ -10,16 +10,16 @@ from typing import Any
 
 import torch
 
-from inductor_probe.accuracy.above import above
-from inductor_probe.accuracy.calls import CheckedCall
-from inductor_probe.accuracy.changes import Change, changes_for
-from inductor_probe.accuracy.decompositions import Decompositions
-from inductor_probe.accuracy.faults import Fault, original_operator, user_line
-from inductor_probe.accuracy.kernels import explain
-from inductor_probe.accuracy.launches import Launched, check_launches, stands_for
-from inductor_probe.accuracy.options import RAISES
-from inductor_probe.accuracy.passes import chains, check_passes
-from inductor_probe.accuracy.stages import Lowered, Ran, Stages
+from inductor_probe.accuracy_checks.above import above
+from inductor_probe.accuracy_checks.calls import CheckedCall
+from inductor_probe.accuracy_checks.changes import Change, changes_for
+from inductor_probe.accuracy_checks.decompositions import Decompositions
+from inductor_probe.accuracy_checks.faults import Fault, original_operator, user_line
+from inductor_probe.accuracy_checks.kernels import explain
+from inductor_probe.accuracy_checks.launches import Launched, check_launches, stands_for
+from inductor_probe.accuracy_checks.options import RAISES
+from inductor_probe.accuracy_checks.passes import chains, check_passes
+from inductor_probe.accuracy_checks.stages import Lowered, Ran, Stages
 from inductor_probe.harness.own_calls import COMPILED, EAGER
 
 

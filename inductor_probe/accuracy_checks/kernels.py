@@ -12,14 +12,14 @@ from typing import Any
 
 import torch
 
-from inductor_probe.accuracy.bodies import Bodies, NotEvaluableError
-from inductor_probe.accuracy.faults import Fault, operator_of, original_operator, user_line
-from inductor_probe.accuracy.judgement import RIGHT, WRONG, Judged, judge
-from inductor_probe.accuracy.launches import WrongBuffer
-from inductor_probe.accuracy.parts import Part, source
-from inductor_probe.accuracy.shadow import Shadow
-from inductor_probe.accuracy.stages import Lowered, Stages, Traced, cloned
-from inductor_probe.accuracy.values import Interpreter
+from inductor_probe.accuracy_checks.bodies import Bodies, NotEvaluableError
+from inductor_probe.accuracy_checks.faults import Fault, operator_of, original_operator, user_line
+from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, Judged, judge
+from inductor_probe.accuracy_checks.launches import WrongBuffer
+from inductor_probe.accuracy_checks.parts import Part, source
+from inductor_probe.accuracy_checks.shadow import Shadow
+from inductor_probe.accuracy_checks.stages import Lowered, Stages, Traced, cloned
+from inductor_probe.accuracy_checks.values import Interpreter
 
 _NO_PASSES = {"use_post_grad_passes": False}
 COMPILER = {"aot_inductor.debug_compile": True}

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from inductor_probe.accuracy.faults import operator_of
-from inductor_probe.accuracy.values import Value, outputs_of
+from inductor_probe.accuracy_checks.faults import operator_of
+from inductor_probe.accuracy_checks.values import Value, outputs_of
 
 
 class Part:

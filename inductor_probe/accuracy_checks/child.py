@@ -15,7 +15,7 @@ from typing import Any
 
 import wrapt
 
-from inductor_probe.accuracy.options import RAISES, AccuracyOptions
+from inductor_probe.accuracy_checks.options import RAISES, AccuracyOptions
 from inductor_probe.capture import flips, torch_settings
 from inductor_probe.capture.callables import Callables, Callee, name_of, untraced, where_of
 from inductor_probe.capture.child import run_script
@@ -55,7 +55,7 @@ class Judge(Callables):
 
     def set_up(self) -> None:
         """Set the hooks: torch is imported by this."""
-        from inductor_probe.accuracy.stages import Stages  # noqa: PLC0415 - settings come first
+        from inductor_probe.accuracy_checks.stages import Stages  # noqa: PLC0415 - settings come first
 
         self._stages = Stages()
         self._stages.install()
@@ -82,7 +82,7 @@ class Judge(Callables):
             self._spent += time.monotonic() - begin
 
     def _judge(self, callee: Callee, number: int, args: Any, kwargs: Any) -> None:
-        from inductor_probe.accuracy.calls import CheckedCall  # noqa: PLC0415 - torch is there now
+        from inductor_probe.accuracy_checks.calls import CheckedCall  # noqa: PLC0415 - torch is there now
         from inductor_probe.harness.own_calls import OwnCall  # noqa: PLC0415
 
         before = len(self._stages.traced)
@@ -98,7 +98,7 @@ class Judge(Callables):
         if verdict == "rounding" and len(self._rounded) < MOST_FOLLOWED and any(map(_casts, graphs)):
             self._rounded.append((number, callee, call))
         if verdict == "wrong" and self._options.follow:
-            from inductor_probe.accuracy.follow import Follower  # noqa: PLC0415
+            from inductor_probe.accuracy_checks.follow import Follower  # noqa: PLC0415
 
             follower = Follower(call, self._stages, self._tell)
             follower.follow()
@@ -112,7 +112,7 @@ class Judge(Callables):
 
     def at_end(self) -> None:
         """Find out what makes the calls right that are wrong, or whether casts that were left out do."""
-        from inductor_probe.accuracy.changes import casts_kept  # noqa: PLC0415 - torch is there now
+        from inductor_probe.accuracy_checks.changes import casts_kept  # noqa: PLC0415 - torch is there now
 
         self.busy = True
         for number, callee, call in self._rounded if self._options.follow else ():

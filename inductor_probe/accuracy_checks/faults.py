@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from inductor_probe.accuracy.judgement import Judged
+from inductor_probe.accuracy_checks.judgement import Judged
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
