@@ -31,7 +31,7 @@ sweep_models.NETWORKS[{name!r}]("cpu", torch.compile)
 """
 OPERATORS = """
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
+from inductor_probe.op_checks.samples import operators
 
 def called(op, sample):
     def run(value, args, kwargs):
@@ -39,7 +39,7 @@ def called(op, sample):
     run.__qualname__ = op.name
     return run
 
-for number, op in enumerate(op_db[{part}::{parts}]):
+for number, op in enumerate(list(operators().values())[{part}::{parts}]):
     if torch.float32 not in op.dtypes or op.name.startswith(("empty", "new_empty", "_segment")):
         continue
     try:

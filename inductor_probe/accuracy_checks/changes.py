@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,6 +14,7 @@ from unittest import mock
 import torch
 
 from inductor_probe.accuracy_checks.faults import Fault
+from inductor_probe.capture.torch_settings import value_of
 
 OF_LOOPS = (
     "loop_ordering_after_fusion=False",
@@ -54,6 +56,30 @@ CASTS_KEPT = "emulate_precision_casts"
 """With it, code rounds where the graph casts to a narrower float, as eager does."""
 
 
+SCALAR, UNFUSED = "inductor.cpp.simdlen=1", "inductor.max_fusion_size=1"
+UNOPTIMISED = {"cpu": "inductor.aot_inductor.debug_compile=True", "cuda": "DISABLE_PTXAS_OPT=1"}
+"""Without optimisation: `-O0` (torch/_inductor/cpp_builder.py), and ptxas so (triton/knobs.py)."""
+
+
+def of_kernels(operator_name: str, device: str) -> Iterator[Change]:
+    """Yield what may make the code of a kernel right, whatever else is wrong in the program."""
+    if device == "cpu":
+        yield _setting(SCALAR.removeprefix("inductor."))
+        yield _setting(UNOPTIMISED["cpu"].removeprefix("inductor."))
+    elif device in UNOPTIMISED:
+        name, _, value = UNOPTIMISED[device].partition("=")
+        yield Change("variable", UNOPTIMISED[device], partial(_with_variable, name, value))
+    yield _setting(UNFUSED.removeprefix("inductor."))
+    if operator_name.startswith("aten."):
+        yield Change("fallback", operator_name, partial(_fallback, operator_name))
+
+
+@contextmanager
+def _with_variable(name: str, value: str) -> Iterator[None]:
+    with mock.patch.dict(os.environ, {name: value}):
+        yield
+
+
 def casts_kept() -> AbstractContextManager[Any]:
     """Compile so that each cast between floats rounds."""
     return _with_setting(CASTS_KEPT, True)
@@ -61,15 +87,14 @@ def casts_kept() -> AbstractContextManager[Any]:
 
 def _setting(text: str) -> Change:
     name, _, value = text.partition("=")
-    values = {"True": True, "False": False}
-    return Change("setting", f"inductor.{text}", partial(_with_setting, name, values.get(value, value)))
+    return Change("setting", f"inductor.{text}", partial(_with_setting, name, value_of(value)))
 
 
 @contextmanager
 def _with_setting(name: str, value: Any) -> Iterator[None]:
     from torch._inductor import config  # noqa: PLC0415 - not before torch is set up
 
-    with config.patch({name: value}):
+    with config.patch({name: value} if name in config._config else {}):
         yield
 
 
@@ -81,8 +106,19 @@ def _without_decomposition(operator_name: str) -> Iterator[None]:
     def without() -> dict[Any, Any]:
         return {func: made for func, made in select().items() if _packet(func) != operator_name}
 
-    with mock.patch.object(compile_fx, "select_decomp_table", without):
-        yield
+    keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
+    kernels = [(one, dict(one.py_kernels)) for one in _overloads(operator_name)]
+    try:
+        for overload, _ in kernels:
+            for key in keys:
+                overload.py_kernels.pop(key, None)
+            overload._dispatch_cache.clear()
+        with mock.patch.object(compile_fx, "select_decomp_table", without):
+            yield
+    finally:
+        for overload, had in kernels:
+            overload.py_kernels.update(had)
+            overload._dispatch_cache.clear()
 
 
 @contextmanager
@@ -90,8 +126,7 @@ def _fallback(operator_name: str) -> Iterator[None]:
     """Call an operator as a function of the library, in place of its lowering."""
     from torch._inductor import lowering  # noqa: PLC0415 - not before torch is set up
 
-    packet: Any = reduce(getattr, operator_name.split("."), torch.ops)
-    overloads = [getattr(packet, name) for name in packet.overloads()]
+    overloads = _overloads(operator_name)
     made = {
         one: lowering.fallback_handler(one, add_to_fallback_set=False)
         for one in overloads
@@ -101,6 +136,11 @@ def _fallback(operator_name: str) -> Iterator[None]:
         raise LookupError(operator_name)
     with mock.patch.dict(lowering.lowerings, made):
         yield
+
+
+def _overloads(operator_name: str) -> list[Any]:
+    packet: Any = reduce(getattr, operator_name.split("."), torch.ops)
+    return [getattr(packet, name) for name in packet.overloads()]
 
 
 def _packet(func: Any) -> str:

@@ -8,11 +8,13 @@ it, and once for each change of the compiler that may make it right.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 
 from inductor_probe.accuracy_checks.bodies import Bodies, NotEvaluableError
+from inductor_probe.accuracy_checks.changes import SCALAR, UNFUSED, UNOPTIMISED, of_kernels
 from inductor_probe.accuracy_checks.faults import Fault, operator_of, original_operator, user_line
 from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, Judged, judge
 from inductor_probe.accuracy_checks.launches import WrongBuffer
@@ -22,22 +24,17 @@ from inductor_probe.accuracy_checks.stages import Lowered, Stages, Traced, clone
 from inductor_probe.accuracy_checks.values import Interpreter
 
 _NO_PASSES = {"use_post_grad_passes": False}
-COMPILER = {"aot_inductor.debug_compile": True}
-"""Without optimisation: `-O0` (torch/_inductor/cpp_builder.py, _get_optimization_cflags)."""
-SCALAR, UNFUSED = {"cpp.simdlen": 1}, {"max_fusion_size": 1}
 
 
-def compiled(
-    graph: Any, inputs: Sequence[Any], patches: dict[str, Any] | None = None
-) -> Callable[[], list[Any]]:
-    """Compile a graph for its inputs with some settings; return what runs it on copies of them."""
+def compiled(graph: Any, inputs: Sequence[Any]) -> Callable[[], list[Any]]:
+    """Compile a graph for its inputs; return what runs it on copies of them."""
     from torch._inductor import config  # noqa: PLC0415 - not before torch is set up
     from torch._inductor.compile_fx import compile_fx_inner  # noqa: PLC0415
     from torch._inductor.utils import BoxedBool  # noqa: PLC0415
     from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: PLC0415
     from torch.fx.passes.fake_tensor_prop import FakeTensorProp  # noqa: PLC0415
 
-    settings = {**_NO_PASSES, "fx_graph_cache": False, **(patches or {})}
+    settings = {**_NO_PASSES, "fx_graph_cache": False}
     settings = {name: value for name, value in settings.items() if name in config._config}
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = [fake.from_tensor(value) if isinstance(value, torch.Tensor) else value for value in inputs]
@@ -59,7 +56,8 @@ def explain(
     if _body_of(lowered, first) is None:  # a function of a library, called as the lowering says
         fault = _fault(lowered, first, lowered_node(lowered, first))
         fault.layer = "lowering"
-        fault.steps.append(("call of a library", _shown(first.judged.compiled), WRONG))
+        eager, compiled_ = first.judged.eager, first.judged.compiled
+        fault.steps = [("graph of FX", _shown(eager), RIGHT), ("call of a library", _shown(compiled_), WRONG)]
         return [fault]
     faults = list[Fault]()
     found, stored = _inside(part, stages)
@@ -115,7 +113,6 @@ def _fault(lowered: Lowered, wrong: WrongBuffer, node: Any) -> Fault:
         wrong.line,
     )
     fault.graph = lowered.key
-    fault.steps = [("graph of FX", _shown(wrong.judged.eager), RIGHT)]
     return fault
 
 
@@ -127,17 +124,18 @@ def _body_of(lowered: Lowered, wrong: WrongBuffer) -> Any:
 def _layered(part: Part, fault: Fault, node: Any, loops: _Loops, wrong: WrongBuffer) -> Fault:
     """Find the layer that makes a node wrong: its value in the loop body, and in code made otherwise."""
     body = loops.step(node, fault.judged.index)
-    fault.steps += [body, ("kernel", _shown(wrong.judged.compiled), WRONG)]
-    if fault.judged is not wrong.judged:
-        shown = f"{node.name} = {operator_of(node)}, stored"
-        fault.steps.append((shown, _shown(fault.judged.compiled), WRONG))
+    fault.steps = [
+        ("graph of FX", _shown(fault.judged.eager), RIGHT),
+        body,
+        ("kernel", _shown(fault.judged.compiled), WRONG),
+    ]
     _try(part, node, fault)
     right = {name for _, name, _, is_right in fault.trials if is_right}
     if body[2] == WRONG:
         fault.layer = "lowering"
-    elif "inductor.aot_inductor.debug_compile=True" in right:
+    elif right & {*UNOPTIMISED.values()}:
         fault.layer = "compiler"
-    elif "inductor.max_fusion_size=1" in right and "inductor.cpp.simdlen=1" not in right:
+    elif UNFUSED in right and SCALAR not in right:
         fault.layer = "scheduling"
     return fault
 
@@ -205,17 +203,15 @@ def _try(part: Part, node: Any, fault: Fault) -> None:
     with Shadow() as mode, torch.no_grad():
         eager = Interpreter(graph).run(*cloned(part.inputs))[0]
     reference = mode.of(eager)
-    for patches in ({}, SCALAR, COMPILER, UNFUSED):
-        if "cpp.simdlen" in patches and eager.is_cuda:
-            continue
+    for change in (None, *of_kernels(operator_of(node), eager.device.type)):
         try:
-            value = compiled(part.graph([node]), part.inputs, patches)()[0]
+            with change.applied() if change else nullcontext():
+                value = compiled(part.graph([node]), part.inputs)()[0]
         except Exception:  # noqa: S112 - it is not right, whatever torch says
             continue
         right = judge(eager, value, reference).verdict != WRONG
-        if patches:
-            name = ", ".join(f"inductor.{key}={value}" for key, value in patches.items())
-            fault.trials.append(("setting", name, "kernel", right))
+        if change:
+            fault.trials.append((change.kind, change.name, "kernel", right))
         elif right:  # the fault needs the rest of the graph around it
             fault.steps.append(("its nodes compiled alone", _shown(value[fault.judged.index].item()), RIGHT))
             return

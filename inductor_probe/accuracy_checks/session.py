@@ -170,6 +170,10 @@ def _value(name: str, judged: Mapping[str, Any]) -> CheckedValue:
 
 def _wrong(event: Event) -> WrongValue:
     judged, tried = event["judged"], event["trials"]
+    # The last one says most: a kernel alone is tried before the program.
+    best = {(kind, name): (kind, name, by, right) for kind, name, by, right in tried if right}
+    right_when = tuple(_right_when(*one) for one in best.values())
+    names = dict.fromkeys(name for _, name, _, right in tried if not right)
     return WrongValue(
         operator=event["operator"],
         part_of=event["part_of"],
@@ -189,8 +193,8 @@ def _wrong(event: Event) -> WrongValue:
         layer=event["layer"],
         cause=event["cause"],
         steps=tuple(AccuracyStep(*step) for step in event["steps"]),
-        right_when=tuple(_right_when(*one) for one in tried if one[3]),
-        not_right_when=tuple(name for _, name, _, right in tried if not right),
+        right_when=right_when,
+        not_right_when=tuple(name for name in names if name not in {one.name for one in right_when}),
     )
 
 

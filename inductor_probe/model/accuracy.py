@@ -79,14 +79,14 @@ class RightWhen(Struct, frozen=True):
     """A change that makes a value right.
 
     Attributes:
-        kind: `setting` of torch, `flip` of a decision, `decomposition` left out, `fallback` (the operator is
-            called as a function of a library), `backend` of torch.compile.
+        kind: `setting` of torch, `variable` of the environment, `flip` of a decision, `decomposition` left
+            out, `fallback` (the operator is called as a function of a library), `backend` of torch.compile.
         setting: `inductor.cpp.simdlen=1`; of another kind the operator: `aten.gelu`. flip: `scalar op0`.
         checked: whether it was compiled so and compared. by: the user's own call (`program`), or the nodes
             of the kernel alone (`kernel`).
     """
 
-    kind: Literal["setting", "flip", "decomposition", "fallback"]
+    kind: Literal["setting", "variable", "flip", "decomposition", "fallback"]
     setting: str | None = None
     flip: str | None = None
     checked: bool = True

@@ -135,4 +135,4 @@ def test_its_screen_begins_with_what_is_wrong(answer: ip.Accuracy) -> None:
     text = to_text(answer.document, width=120)
     assert text.startswith("Wrong: ")
     assert "is wrong: aten.softplus (planted.py:" in text
-    assert "layer: decomposition, its decomposition computes something else" in text
+    assert "decomposition, its decomposition computes something else" in text

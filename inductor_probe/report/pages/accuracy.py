@@ -79,13 +79,14 @@ def _call(call: CheckedCall, *, located: bool) -> Iterator[Block]:
     else:
         yield Line(f"{call.name}{where}, {several}:")
         wrong = [value for value in call.values if value.verdict == "wrong"]
+        shown = call.values
         if wrong and located:
             yield Line(("  what follows from that: " + ", ".join(value.name for value in wrong), "dim"))
-        else:
-            yield _values(call.values[:_MOST_VALUES])
-        rest = [value for value in call.values if value.verdict != "wrong"]
-        if located and rest:
-            yield _values(rest[:_MOST_VALUES])
+            shown = tuple(value for value in call.values if value.verdict != "wrong")
+        if shown:
+            yield _values(shown[:_MOST_VALUES])
+        if (rest := len(shown) - _MOST_VALUES) > 0:
+            yield Line((f"  {rest} more: --json has all", "dim"))
     for name in call.not_in_float64:
         yield Line((f"  {name} does not run in float64: what it gives counts as exact", "dim"))
     for code, value in call.remarks:

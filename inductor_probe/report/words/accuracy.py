@@ -81,6 +81,8 @@ def right_when_text(change: RightWhen) -> str:
             text = f"{change.setting} is called as a function of ATen"
         case "flip":
             text = f"--{change.flip}"
+        case "variable":
+            text = change.name
         case _:
             text = f"--set {change.name}"
     return f"{text}{alone}"
