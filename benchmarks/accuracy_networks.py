@@ -40,10 +40,10 @@ def called(op, sample):
     return run
 
 for number, op in enumerate(list(operators().values())[{part}::{parts}]):
-    if torch.float32 not in op.dtypes or op.name.startswith(("empty", "new_empty", "_segment")):
+    if torch.{dtype} not in op.dtypes or op.name.startswith(("empty", "new_empty", "_segment")):
         continue
     try:
-        samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=False))[:{most}]
+        samples = list(op.sample_inputs("cpu", torch.{dtype}, requires_grad=False))[:{most}]
     except Exception as error:
         print("no samples of", op.name, error)
         continue
@@ -62,12 +62,13 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names of networks, with commas between")
     parser.add_argument("--operators", default="", metavar="PART/PARTS", help="a part of the database")
     parser.add_argument("--samples", type=int, default=2, help="of each operator")
+    parser.add_argument("--dtype", default="float32", help="of their samples")
     parser.add_argument("--seconds", type=float, default=120.0, help="of judging calls")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if chosen.operators:
             part, _, parts = chosen.operators.partition("/")
-            text = OPERATORS.format(part=part, parts=parts, most=chosen.samples)
+            text = OPERATORS.format(part=part, parts=parts, most=chosen.samples, dtype=chosen.dtype)
             _judged("operators", text, Path(folder), 36000.0)
             return
         for name in chosen.only.split(",") if chosen.only else _names():

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from inductor_probe.accuracy_checks.above import above
+from inductor_probe.accuracy_checks.above import of_all, of_graphs
 from inductor_probe.accuracy_checks.calls import CheckedCall
 from inductor_probe.accuracy_checks.changes import Change, changes_for
 from inductor_probe.accuracy_checks.decompositions import Decompositions
@@ -68,7 +68,7 @@ class Follower:
         """
         begin = time.monotonic()
         self._call.come_back()
-        self.found = self.found or [*above(self._call)]
+        self.found = [*of_graphs(self._call), *self.found] or [of_all(self._call)]
         for number, fault in enumerate(self.found):
             share = (seconds - (time.monotonic() - begin)) / (len(self.found) - number)
             self._try(fault, share)

@@ -91,7 +91,7 @@ class Part:
 
     def references(self, noise: int | None = None) -> list[Value | None]:
         """Run it in float64 beside its dtypes, from exact operands: what the targets are; see `Shadow`."""
-        return outputs_of(self.graph(self.targets), self.inputs, noise)
+        return outputs_of(self.graph(self.targets), self.inputs, noise)[: len(self.targets)]
 
 
 def source(node: Any) -> Any:

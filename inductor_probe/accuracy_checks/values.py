@@ -124,12 +124,16 @@ class _Keeping(Interpreter):
 
 
 def outputs_of(graph: Any, inputs: list[Any], noise: int | None = None) -> list[Value | None]:
-    """Run a graph on copies of inputs; return its outputs. Each time it draws the same random numbers."""
+    """Run a graph on copies of inputs; return its outputs, and the inputs after it.
+
+    Each time it draws the same random numbers.
+    """
     mode, copies, state = Shadow(noise), cloned(inputs), random_state()
     with torch.no_grad(), mode:
         outputs = Interpreter(graph).run(*copies)
     set_random_state(state)
-    flat = outputs if isinstance(outputs, (tuple, list)) else [outputs]
+    flat = [*outputs] if isinstance(outputs, (tuple, list)) else [outputs]
+    flat += copies
     return [
         Value(one.detach().clone(), mode.of(one.detach()).clone()) if isinstance(one, torch.Tensor) else None
         for one in flat
