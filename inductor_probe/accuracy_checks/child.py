@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import wrapt
 
 from inductor_probe.accuracy_checks.options import RAISES, AccuracyOptions
 from inductor_probe.capture import flips, torch_settings
-from inductor_probe.capture.callables import Callables, Callee, name_of, untraced, where_of
+from inductor_probe.capture.callables import Callables, Callee, context, copied, name_of, untraced, where_of
 from inductor_probe.capture.child import run_script
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.own_calls import end_process
@@ -33,6 +34,8 @@ ALWAYS = (
 """Settings with which a script is judged: graphs are compiled here, and draw the random numbers of eager."""
 
 
+MOST_RECOMPILES = 256
+"""Of a callable that is judged with arguments of many sizes."""
 MOST_FOLLOWED = 12
 """Wrong calls for which changes are tried: each keeps copies of what it reads."""
 
@@ -51,6 +54,7 @@ class Judge(Callables):
         self._graphs: dict[int, list[Any]] = {}
         self._followers: list[tuple[int, Any]] = []
         self._rounded: list[tuple[int, Callee, Any]] = []
+        self._first: dict[int, tuple[Callee, Any, Any]] = {}
         self._stages: Any = None
 
     def set_up(self) -> None:
@@ -64,6 +68,8 @@ class Judge(Callables):
         """Judge a call, unless there were many: then each second, fourth, eighth one."""
         callee.calls += 1
         number = callee.calls
+        if self._options.vary and id(callee) not in self._first:
+            self._first[id(callee)] = (callee, copied((args, kwargs)), context())
         if self._spent > self._options.seconds and number & (number - 1):
             return
         begin = time.monotonic()
@@ -81,7 +87,23 @@ class Judge(Callables):
             self.busy = False
             self._spent += time.monotonic() - begin
 
-    def _judge(self, callee: Callee, number: int, args: Any, kwargs: Any) -> None:
+    def _vary(self) -> None:
+        """Judge each callable with other arguments than the script has."""
+        from inductor_probe.harness.varied import varied  # noqa: PLC0415 - torch is there now
+
+        sys.modules["torch._dynamo.config"].recompile_limit = MOST_RECOMPILES  # type: ignore[attr-defined]
+        for callee, (args, kwargs), enter in self._first.values():
+            for what, *other in varied(args, kwargs):
+                with ExitStack() as stack, untraced():
+                    enter(stack)
+                    try:
+                        self._judge(callee, 1, other[0], other[1], what)
+                    except Exception as error:  # the program, or eager, may not take such arguments
+                        self._tell(
+                            "not-varied", name=name_of(callee.eager), what=what, message=str(error)[:200]
+                        )
+
+    def _judge(self, callee: Callee, number: int, args: Any, kwargs: Any, what: str = "") -> None:
         from inductor_probe.accuracy_checks.calls import CheckedCall  # noqa: PLC0415 - torch is there now
         from inductor_probe.harness.own_calls import OwnCall  # noqa: PLC0415
 
@@ -93,7 +115,7 @@ class Judge(Callables):
         self._tell(
             "call", name=name_of(callee.eager), where=where_of(callee), call=number, verdict=verdict,
             judged={name: vars(one) for name, one in call.judged.items()}, remarks=call.remarks,
-            refused=call.refused, graphs=[one.key for one in graphs],
+            refused=call.refused, graphs=[one.key for one in graphs], inputs=what,
         )  # fmt: skip
         if verdict == "rounding" and len(self._rounded) < MOST_FOLLOWED and any(map(_casts, graphs)):
             self._rounded.append((number, callee, call))
@@ -115,6 +137,7 @@ class Judge(Callables):
         from inductor_probe.accuracy_checks.changes import casts_kept  # noqa: PLC0415 - torch is there now
 
         self.busy = True
+        self._vary()
         for number, callee, call in self._rounded if self._options.follow else ():
             with untraced():
                 call.come_back()

@@ -80,7 +80,13 @@ class Decompositions(TorchDispatchMode):  # type: ignore[misc] # mypy does not f
                 """The reference, moved as the decomposition is where its results are rounded otherwise."""
                 return right + (_wide(decomposition, operands, place, seed) - plain)
 
-            judged = judge(eager, decomposed, right, noise if eager.is_floating_point() else None)
+            def of_integers(seed: int, place: int = place) -> Any:
+                """What the operator gives where results are moved: an interpolation of 8 bits by one."""
+                with Shadow(seed) as mode:
+                    moved = tree_leaves(func(*operands[0], **operands[1]))[place]
+                return mode.of(moved)
+
+            judged = judge(eager, decomposed, right, noise if eager.is_floating_point() else of_integers)
             if judged.verdict == WRONG:
                 name = operator_of(func)
                 fault = Fault("decomposition", name, judged, user=calling_line())

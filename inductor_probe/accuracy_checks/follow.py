@@ -68,7 +68,11 @@ class Follower:
         """
         begin = time.monotonic()
         self._call.come_back()
-        self.found = [*of_graphs(self._call), *self.found] or [of_all(self._call)]
+        above = [*of_graphs(self._call)]
+        if any(fault.layer == "decomposition" for fault in self.found):
+            # Some decompositions are AOTAutograd's: its graph is wrong by them.
+            above = [fault for fault in above if fault.layer == "dynamo"]
+        self.found = [*above, *self.found] or [of_all(self._call)]
         for number, fault in enumerate(self.found):
             share = (seconds - (time.monotonic() - begin)) / (len(self.found) - number)
             self._try(fault, share)

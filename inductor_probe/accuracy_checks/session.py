@@ -146,6 +146,7 @@ def _call(event: Event) -> CheckedCall:
         verdict=verdict,
         values=tuple(value for value in values if verdict == "right" or value.verdict != "right"),
         elements=sum(value.elements for value in values),
+        inputs=event["inputs"],
         remarks=tuple(event["remarks"].items()),
         not_in_float64=tuple(event["refused"]),
     )

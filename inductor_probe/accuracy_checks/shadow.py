@@ -34,6 +34,8 @@ PURGE = 64  # operations after which the second values of freed memory are freed
 LONGEST = 1 << 16  # more numbers that are added up do not move a sum further
 _RUNNING = ("running_mean", "running_var")
 """Operands that a batch norm writes, though not all of its schemas say so."""
+_BY_ONE = ("upsample",)
+"""Eager interpolates 8-bit pixels in fixed point, a decomposition in floats: each may be off by one."""
 _NOT_COMPUTED = ("empty", "new_empty", "set_", "resize_")
 _CASTS = ("_to_copy", "to", "convert_element_type", "type_as")
 
@@ -123,6 +125,12 @@ class Shadow(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
             if _is_cast(func) and _narrows(leaves[0].dtype, value.dtype):
                 kept = wide.to(value.dtype)
             kept = kept.to(self._wide(value.dtype))
+            if (
+                self._noise is not None
+                and value.dtype not in WIDE
+                and _name(func).lstrip("_").startswith(_BY_ONE)
+            ):
+                kept = self._by_one(kept)
             self._keep(value, kept if is_view else self._moved(kept, value.dtype, 1.0))
 
     def _operands(self, func: Any, args: Any, kwargs: Any, leaves: list[torch.Tensor]) -> Any:
@@ -153,6 +161,12 @@ class Shadow(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
             return value
         amount = 2 * torch.rand(value.shape, generator=self._noise, dtype=torch.float64) - 1
         return value * (1 + amount.to(value.device) * (times * torch.finfo(dtype).eps))
+
+    def _by_one(self, value: torch.Tensor) -> torch.Tensor:
+        """Move integers up by one, or down, in turns of the seeds; within their dtype."""
+        info = torch.iinfo(value.dtype)
+        amount = 1 if self._noise is not None and self._noise.initial_seed() % 2 else -1
+        return (value.to(torch.int64) + amount).clamp(info.min, info.max).to(value.dtype)
 
     def _wide(self, dtype: torch.dtype) -> torch.dtype | None:
         """Return the dtype of second values; None where a value has none: integers without noise."""

@@ -59,6 +59,7 @@ def accuracy(
     *,
     seconds: float = SECONDS,
     try_s: float = TRY_S,
+    vary: bool = False,
     trust: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Accuracy:
@@ -66,6 +67,7 @@ def accuracy(
 
     Args:
         seconds: of judging calls; later ones are judged now and then.
+        vary: judge each callable with other arguments, too: see `harness/varied.py`.
         try_s: seconds for changes of the compile that may make it right; 0 for none.
         trust: run a script that is not known to be dumped here.
 
@@ -84,7 +86,7 @@ def accuracy(
     if isinstance(program, NoOwnCall):
         raise ProbeError(*_why_not(program, run))
     begin, tell = time.monotonic(), progress or (lambda text: None)
-    options = AccuracyOptions(seconds=seconds, try_s=try_s)
+    options = AccuracyOptions(seconds=seconds, try_s=try_s, vary=vary)
     judgement = judge_program(program, options, tell)
     names = _names(run)
     record = _record(run, judgement, names)

@@ -24,6 +24,7 @@ from inductor_probe.cli.scripts import SETTINGS, VARIABLES
     shared_option(
         "--budget", default=f"{SECONDS:.0f}s", help=f"Judging of calls; then of few.  [{SECONDS:.0f}s]"
     ),
+    click.option("--vary", is_flag=True, help="With other sizes, memory and values, too."),
     click.option("--no-try", "tries", is_flag=True, flag_value=False, default=True,
                  help="Do not look for what makes it right."),
     shared_option("--trust"),
@@ -36,6 +37,7 @@ def accuracy(
     knobs: dict[str, str],
     env: dict[str, str],
     budget: float,
+    vary: bool,
     tries: bool,
     trust: bool,
     out: Path | None,
@@ -53,7 +55,7 @@ def accuracy(
     opened: Any = dumped_or_found(words, cases, knobs, env, out, may_fail=True)
     with progress_line() as progress:
         answer = ip.accuracy(
-            opened, seconds=budget, try_s=TRY_S if tries else 0.0, trust=trust, progress=progress
+            opened, seconds=budget, try_s=TRY_S if tries else 0.0, vary=vary, trust=trust, progress=progress
         )
     status = give(answer, output_format, ok=answer.record.verdict != "wrong")
     return max(status, warn(answer.record.problems))

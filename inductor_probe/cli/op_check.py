@@ -39,6 +39,9 @@ _BUDGET = "10m"
         help=f"Samples {', '.join(FORMS)}.  [{','.join(FORMS[:2])}]",
     ),
     click.option(
+        "--vary", is_flag=True, help="Further samples: sizes around vectors, other memory and values."
+    ),
+    click.option(
         "--samples", type=click.IntRange(min=1), default=8, metavar="N", help="At most of each row.  [8]"
     ),
     click.option(
@@ -61,6 +64,7 @@ def check_op(
     dtypes: tuple[str, ...],
     modes: tuple[Mode, ...],
     forms: tuple[Form, ...],
+    vary: bool,
     samples: int,
     budget: float,
     jobs: int | None,
@@ -79,6 +83,8 @@ def check_op(
     for name, chosen, known in (("--modes", modes, MODES), ("--forms", forms, FORMS)):
         if unknown := [word for word in chosen if word not in known]:
             raise click.UsageError(f"{name}: {unknown[0]} is none of {', '.join(known)}")
+    if vary and "varied" not in forms:
+        forms = (*forms, "varied")
     say(f"this takes about {budget:.0f} s at most: no sample begins after that")
     begin = time.monotonic()
     with progress_line() as say_progress:

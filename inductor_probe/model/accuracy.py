@@ -162,6 +162,7 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
         name, where: of the callable. call: which one. calls: how many were judged.
         values: those that are not right; all of them where all are right.
         elements: that were compared, in all.
+        inputs: how they differ from those that the script has (`size 17 for 40`); empty for those.
         remarks: `strides` (a value's memory is laid out otherwise than eager's), each with the value.
         not_in_float64: operators that refuse it: their results count as exact.
     """
@@ -173,6 +174,7 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     values: tuple[CheckedValue, ...] = ()
     elements: int = 0
+    inputs: str = ""
     remarks: tuple[tuple[str, str], ...] = ()
     not_in_float64: tuple[str, ...] = ()
 

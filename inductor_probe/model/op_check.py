@@ -13,8 +13,10 @@ from inductor_probe.model.remark import Number
 
 Mode: TypeAlias = Literal["static", "dynamic", "backward", "backward-dynamic"]
 MODES: tuple[Mode, ...] = ("static", "dynamic", "backward", "backward-dynamic")
-Form: TypeAlias = Literal["given", "channels_last", "noncontiguous"]
-FORMS: tuple[Form, ...] = ("given", "channels_last", "noncontiguous")
+Form: TypeAlias = Literal["given", "channels_last", "noncontiguous", "varied"]
+FORMS: tuple[Form, ...] = ("given", "channels_last", "noncontiguous", "varied")
+SAMPLE_KINDS = ("empty", "of one element", "with rows of 16 and more", "non-contiguous", "offset in memory")
+"""Kinds of samples that code may treat differently."""
 Way: TypeAlias = Literal["compiled", "decomposition"]
 FailureKind: TypeAlias = Literal[
     "raises", "values", "form", "strides", "gradients", "killed", "decomposition-not-called"
@@ -33,8 +35,8 @@ class OpCase(Struct, frozen=True):
         operator: its name in PyTorch's database, with the variant: `nn_functional_interpolate_bilinear`.
         dtype: of the samples: `float32`.
         mode: sizes as they are or as symbols (`dynamic=True`), without or with a backward pass.
-        form: samples as the database has them; their tensors of four or five dimensions channels-last; or
-            all of them non-contiguous.
+        form: samples as the database has them; their tensors of four or five dimensions channels-last; all
+            of them non-contiguous; or varied: sizes at the borders of vectors, other memory and values.
         way: with inductor's own decomposition and lowering, or with the decomposition that was given.
     """
 
@@ -58,6 +60,7 @@ class OpRow(Struct, frozen=True):
             time.
         seconds: that it took, with compiling.
         not_run: samples that the budget did not reach.
+        without: kinds of samples (`SAMPLE_KINDS`) that there were none of.
     """
 
     case: OpCase
@@ -70,6 +73,7 @@ class OpRow(Struct, frozen=True):
     random: int
     seconds: float
     not_run: int = 0
+    without: tuple[str, ...] = ()
 
 
 class OpFailure(Struct, frozen=True):

@@ -34,6 +34,7 @@ from inductor_probe.executors.local import Executor, ExecutorName, LocalExecutor
 from inductor_probe.files import write_whole
 from inductor_probe.machine.python_child import WRITE_FILES, ask_torch, python_command
 from inductor_probe.model.op_check import (
+    SAMPLE_KINDS,
     FailureCode,
     FailureKind,
     Form,
@@ -103,14 +104,16 @@ class _Seen:
     seconds: float = 0.0
     calls: int = 0
     operators: tuple[str, ...] = ()
+    kinds: set[str] = field(default_factory=set)
     failures: list[tuple[OpFailure, str]] = field(default_factory=list)
 
     @property
     def row(self) -> OpRow:
         failed = self.samples - self.right
+        without = tuple(kind for kind in SAMPLE_KINDS if kind not in self.kinds)
         return OpRow(
             self.case, self.samples, self.right, failed, self.refused, self.not_compiled, self.breaks,
-            self.random, self.seconds, self.left,
+            self.random, self.seconds, self.left, without,
         )  # fmt: skip
 
 
@@ -327,6 +330,7 @@ class _OpWorker:
                 seen.left = answer["left"]
             elif "text" in answer:
                 begun = answer
+                seen.kinds.update(answer["kinds"])
             else:
                 _add(seen, begun, answer)
                 ends = bool(answer.get("ends"))

@@ -15,6 +15,9 @@ import torch
 from msgspec import Struct
 from torch.utils import _pytree as pytree
 
+from inductor_probe.harness.varied import varied
+from inductor_probe.model.op_check import SAMPLE_KINDS
+
 DTYPES = ("float32", "uint8", "float16", "bfloat16", "float64", "int64", "int32", "int8", "bool", "complex64")
 """What samples are asked for, the usual ones first."""
 _SHOWN = 64
@@ -73,18 +76,38 @@ def samples(operator: Any, dtype: str, form: str, *, grad: bool, device: str) ->
     """Yield the samples of an operator in a form, in the order of the database.
 
     Of the form `channels_last`, only samples with a tensor of four or five dimensions that is not so already.
+    Of the form `varied`, the first with tensors in other ways: see `harness/varied.py`.
     The database draws random numbers: the same ones each time.
     """
     torch.manual_seed(0)
     for sample_input in operator.sample_inputs(device, getattr(torch, dtype), requires_grad=grad):
         chosen = sample_input.noncontiguous() if form == "noncontiguous" else sample_input
         sample = Sample((chosen.input, *chosen.args), dict(chosen.kwargs))
+        if form == "varied":
+            if any(tensor.dim() and tensor.numel() > 1 for tensor in sample.tensors()):
+                yield from (Sample(*other) for _, *other in varied(sample.args, sample.kwargs))
+            continue
         if form == "channels_last":
             before = [tensor.stride() for tensor in sample.tensors()]
             sample = sample.mapped(_channels_last)
             if before == [tensor.stride() for tensor in sample.tensors()]:
                 continue
         yield sample
+
+
+_IS: Mapping[str, Callable[[torch.Tensor], bool]] = {
+    "empty": lambda tensor: not tensor.numel(),
+    "of one element": lambda tensor: tensor.numel() == 1,
+    "with rows of 16 and more": lambda tensor: tensor.dim() > 0 and tensor.shape[-1] >= 16,
+    "non-contiguous": lambda tensor: not tensor.is_contiguous(),
+    "offset in memory": lambda tensor: tensor.storage_offset() > 0,
+}
+
+
+def kinds_of(sample: Sample) -> list[str]:
+    """Return of which kinds a sample is, by any of its tensors."""
+    tensors = [tensor for tensor in sample.tensors() if tensor.layout == torch.strided]
+    return [kind for kind in SAMPLE_KINDS if any(map(_IS[kind], tensors))]
 
 
 def _channels_last(tensor: torch.Tensor) -> torch.Tensor:

@@ -33,7 +33,7 @@ from inductor_probe.harness.gpu_clock import device_error
 from inductor_probe.harness.inputs import clone
 from inductor_probe.harness.judge import PRISTINE
 from inductor_probe.op_checks.decompositions import Decomposition, load, meant_by, overloads_named
-from inductor_probe.op_checks.samples import DTYPES, Sample, operators, samples
+from inductor_probe.op_checks.samples import DTYPES, Sample, kinds_of, operators, samples
 from inductor_probe.op_checks.script import program
 
 _MESSAGE = 300
@@ -69,7 +69,7 @@ class Worker:
                 continue
             if number >= case["most"] or time.monotonic() > case["end"]:
                 break
-            answer(sample=number, elements=sample.elements, text=sample.shown())
+            answer(sample=number, elements=sample.elements, text=sample.shown(), kinds=kinds_of(sample))
             came = self._one(operator, sample, case, grad=grad)
             answer(sample=number, **came)
             if came.get("ends"):

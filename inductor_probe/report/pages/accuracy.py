@@ -77,7 +77,7 @@ def _call(call: CheckedCall, *, located: bool) -> Iterator[Block]:
             f"{counted(call.elements, 'element')} in the last"
         )
     else:
-        yield Line(f"{call.name}{where}, {several}:")
+        yield Line(f"{call.name}{where}, {several}{f', with {call.inputs}' if call.inputs else ''}:")
         wrong = [value for value in call.values if value.verdict == "wrong"]
         shown = call.values
         if wrong and located:

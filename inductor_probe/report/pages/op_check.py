@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from inductor_probe.model.op_check import OpCase, OpChecks, OpFailure, OpRow
+from inductor_probe.model.op_check import SAMPLE_KINDS, OpCase, OpChecks, OpFailure, OpRow
 from inductor_probe.report.document import Block, Cell, Column, Facts, Heading, Line, Name, RemarkLine, Table
 from inductor_probe.report.units import counted, duration
 from inductor_probe.report.words.op_check import KIND_WORDS, failure_sentence
 from inductor_probe.report.words.perf import row_failure_sentence
 
-_FORMS = {"given": "", "channels_last": "channels_last", "noncontiguous": "non-contiguous"}
+_FORMS = {
+    "given": "",
+    "channels_last": "channels_last",
+    "noncontiguous": "non-contiguous",
+    "varied": "varied",
+}
 
 
 def op_check_page(checks: OpChecks) -> Iterator[Block]:
@@ -33,6 +38,11 @@ def op_check_page(checks: OpChecks) -> Iterator[Block]:
         yield RemarkLine(
             "analysis", f"of {number} inductor compiled nothing: views, or what dynamo runs eagerly"
         )
+    if any(row.samples for row in rows):
+        without = [kind for kind in SAMPLE_KINDS if all(kind in row.without for row in rows)]
+        if without:
+            advice = "" if any(row.case.form == "varied" for row in rows) else ": --vary makes some"
+            yield RemarkLine("analysis", f"no sample {', or '.join(without)}{advice}")
     if checks.interrupted:
         yield RemarkLine(
             "hazard", f"interrupted: {counted(checks.interrupted, 'case')} did not run to the end"
