@@ -73,6 +73,7 @@ class Bodies:
             NotEvaluableError: it is no loop, or too large, or has an operation without a value.
         """
         operation = self._of[buffer]
+        self.ranges(operation)
         layout = operation.node.get_layout()
         offset = self._int(layout.offset) + sum(
             place * self._int(step) for place, step in zip(index, layout.stride, strict=True)
