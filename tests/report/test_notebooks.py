@@ -20,7 +20,7 @@ RENDER = runpy.run_path(str(REPOSITORY / "notebooks" / "render.py"))
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("warm")]
 
 
-def test_there_are_six() -> None:
+def test_there_are_seven() -> None:
     assert [path.stem for path in NOTEBOOKS] == [
         "01_tour",
         "02_channels_last",
@@ -28,6 +28,7 @@ def test_there_are_six() -> None:
         "04_two_dumps",
         "05_the_other_decision",
         "06_functions_of_a_notebook",
+        "07_a_wrong_result",
     ]
 
 
@@ -198,3 +199,13 @@ def test_a_rendered_copy_escapes_what_a_cell_printed() -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "<script" not in page
     assert "\x1b" not in page
+
+
+@pytest.mark.compiles
+def test_a_wrong_result_is_followed_down_to_its_line(folder: Path) -> None:
+    ran = Ran("07_a_wrong_result", folder)
+    assert "aten.argmax" in ran.html("answer = ip.accuracy(run)")
+    assert "lowering" in ran.text("graph = answer.record.graphs[0]")
+    assert "('loop body', '182', 'wrong')" in ran.text("[(step.place")
+    assert "return grey.argmax()" in ran.text("wrong.kernel_line")
+    assert "aten.argmax" in ran.text("[(change.kind")
