@@ -12,6 +12,7 @@ from inductor_probe.harness.own_calls import COMPILED, EAGER, OwnCall
 from inductor_probe.harness.own_state import State
 from inductor_probe.measuring.own_calls import time_own_calls
 from inductor_probe.measuring.script_process import OwnProgram
+from inductor_probe.model.flip import Flip, parse_flip
 from inductor_probe.model.own_call import NoOwnCall
 
 SCRIPT = """
@@ -133,3 +134,32 @@ def test_why_a_script_gives_no_call(text: str, code: str, tmp_path: Path) -> Non
     assert not calls
     assert isinstance(why, NoOwnCall)
     assert why.code == code
+
+
+OF_FLIP = """
+import pathlib, sys
+import torch
+
+def f(x):
+    return x.exp() + 1
+
+compiled = torch.compile(f)
+with torch.no_grad():
+    for number in range(3):
+        compiled(torch.randn(4, 64))
+        code = sys.modules["torch._inductor.codecache"].PyCodeCache.modules[-1].__file__
+        pathlib.Path(__file__).with_name("code.txt").write_text(pathlib.Path(code).read_text())
+"""
+
+
+@pytest.mark.compiles
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("flips", [(), (parse_flip("scalar op0"),)], ids=["as it is", "scalar"])
+def test_a_flip_holds_where_nothing_is_dumped(tmp_path: Path, flips: tuple[Flip, ...]) -> None:
+    """A flip is about a graph, which inductor names only where it traces."""
+    script = tmp_path / "flip.py"
+    script.write_text(OF_FLIP)
+    program = OwnProgram(script=script, variables={}, flips=flips)
+    time_own_calls(program, [("0/0", False)], budget=0.2, margin=0.01, processes=1)
+    code = (tmp_path / "code.txt").read_text()
+    assert ("at::vec::Vectorized" in code) is not bool(flips)
