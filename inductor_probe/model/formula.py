@@ -338,7 +338,9 @@ class Effect(Compared, frozen=True):
 Statement: TypeAlias = Definition | Store | BoundsCheck | Effect
 
 
-Convention: TypeAlias = Literal["indirect-index", "masked", "mod", "scan", "atomic-add"]
+Convention: TypeAlias = Literal[
+    "indirect-index", "masked", "mod", "scan", "atomic-add", "cast-left-out", "places-along-loops"
+]
 """What a reader of a formula has to know beyond its statements."""
 
 

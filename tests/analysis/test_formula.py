@@ -100,6 +100,24 @@ def test_a_cast_to_the_same_dtype_is_none_and_any_other_is_seen() -> None:
     assert statements(body_node([*LOAD, *casts, *store("c")])) == ["buf0[p0] = i64(u8(arg0[p0]))"]
 
 
+F16 = Dotted("torch.float16")
+
+
+@pytest.mark.parametrize(
+    ("used", "conventions"),
+    [("b", ("cast-left-out",)), ("a", ())],
+    ids=["computed with", "only stored"],
+)
+def test_a_cast_that_code_leaves_out_is_said(used: str, conventions: tuple[str, ...]) -> None:
+    """Of `x - x.half().float()` the kernel computes `x - x`; what is stored as half precision is rounded."""
+    casts = (
+        op("a", "to_dtype", Ref("x"), F16, src_dtype=F32, use_compute_types=True),
+        op("b", "to_dtype", Ref("a"), F32, src_dtype=F16, use_compute_types=True),
+    )
+    kept = casts if used == "b" else casts[:1]
+    assert formula(body_node([*LOAD, *kept, *store(used)])).conventions == conventions
+
+
 @pytest.mark.parametrize(
     ("number", "dtype", "text"),
     [

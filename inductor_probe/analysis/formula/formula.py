@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from inductor_probe.analysis.access import STORES
 from inductor_probe.analysis.formula.body import BodyValues, read_body
 from inductor_probe.analysis.formula.expressions import Expressions
 from inductor_probe.analysis.formula.naming import Named, Spelling
@@ -20,8 +21,9 @@ from inductor_probe.model.formula import (
     LoopVariable,
     Statement,
     Store,
+    View,
 )
-from inductor_probe.model.ir import BufferLayout, LoopBody, SchedulerNode
+from inductor_probe.model.ir import BufferLayout, Dotted, LoopBody, Ref, SchedulerNode
 
 
 def formula(node: SchedulerNode, layouts: Mapping[str, BufferLayout] | None = None) -> Formula:
@@ -55,7 +57,7 @@ def formula(node: SchedulerNode, layouts: Mapping[str, BufferLayout] | None = No
     names = {*(view.buffer for view in views), *dict(body.indexes), *(loop.variable for loop in loops)}
     writer = _Writer(read, names, tuple(loop.variable for loop in loops if loop.reduced))
     statements = tuple(writer.statements())
-    return Formula(node.name, loops, views, statements, tuple(_conventions(body, read)))
+    return Formula(node.name, loops, views, statements, tuple(_conventions(body, read, views)))
 
 
 class _Writer:
@@ -130,7 +132,7 @@ class _Writer:
         return Effect(value, effect.kind == "call", under, lines)
 
 
-def _conventions(body: LoopBody, read: BodyValues) -> Iterator[Convention]:
+def _conventions(body: LoopBody, read: BodyValues, views: Sequence[View]) -> Iterator[Convention]:
     kinds = {value.kind for value in read.values.table}
     if any(op.target.startswith("self.set_indirect") for block in body.blocks for op in block.ops):
         yield "indirect-index"
@@ -142,3 +144,30 @@ def _conventions(body: LoopBody, read: BodyValues) -> Iterator[Convention]:
         yield "scan"
     if any(effect.kind == "store" and effect.detail[1] == "atomic_add" for effect in read.effects):
         yield "atomic-add"
+    if _leaves_casts_out(body):
+        yield "cast-left-out"
+    ops = [op for block in body.blocks for op in block.ops]
+    if any({"argmax", "argmin"} & {*map(str, op.args)} for op in ops) and any(view.order for view in views):
+        yield "places-along-loops"
+
+
+_NARROW = (Dotted("torch.float16"), Dotted("torch.bfloat16"))
+
+
+def _leaves_casts_out(body: LoopBody) -> bool:
+    """Whether a value is cast to a narrow float that is not only stored.
+
+    With `use_compute_types` a backend computes on in float32 (`torch/_inductor/ops_handler.py`, `to_dtype`).
+    """
+    ops = [op for block in body.blocks for op in block.ops]
+    narrow = {
+        op.result
+        for op in ops
+        if op.target == "ops.to_dtype" and ("use_compute_types", True) in op.kwargs and op.args[-1] in _NARROW
+    }
+    return any(
+        isinstance(arg, Ref) and arg.name in narrow
+        for op in ops
+        if op.target not in STORES
+        for arg in op.args
+    )

@@ -26,6 +26,10 @@ CONVENTIONS: Mapping[Convention, str] = {
     "masked": "masked(m, a, b) is a where m holds, else b; nothing in a is loaded elsewhere",
     "mod": "mod(a, b) has the sign of a, a % b that of b",
     "scan": "how a scan combines two values is not printed in the dump",
+    "cast-left-out": "a cast to f16 or bf16 does not round here: code computes on in f32, unless "
+    "inductor.emulate_precision_casts is set",
+    "places-along-loops": "argmax and argmin count places along these loops: of a buffer that is seen in "
+    "another order of dimensions not in its own",
     "atomic-add": "+= is atomic: several iterations may add to one element, in any order",
 }
 _WITH_ORDER = ("transposed", "padded", "other")
