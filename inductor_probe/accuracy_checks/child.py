@@ -36,6 +36,8 @@ ALWAYS = (
 
 MOST_RECOMPILES = 256
 """Of a callable that is judged with arguments of many sizes."""
+MOST_OF_ONE = 3
+"""Wrong calls of one callable that are followed: of a training loop each step is wrong by the same."""
 MOST_FOLLOWED = 12
 """Wrong calls for which changes are tried: each keeps copies of what it reads."""
 
@@ -54,6 +56,7 @@ class Judge(Callables):
         self._graphs: dict[int, list[Any]] = {}
         self._followers: list[tuple[int, Any]] = []
         self._rounded: list[tuple[int, Callee, Any]] = []
+        self._followed: dict[int, int] = {}
         self._first: dict[int, tuple[Callee, Any, Any]] = {}
         self._stages: Any = None
 
@@ -119,7 +122,9 @@ class Judge(Callables):
         )  # fmt: skip
         if verdict == "rounding" and len(self._rounded) < MOST_FOLLOWED and any(map(_casts, graphs)):
             self._rounded.append((number, callee, call))
-        if verdict == "wrong" and self._options.follow:
+        followed = self._followed.get(id(callee), 0)
+        if verdict == "wrong" and self._options.follow and followed < MOST_OF_ONE:
+            self._followed[id(callee)] = followed + 1
             from inductor_probe.accuracy_checks.follow import Follower  # noqa: PLC0415
 
             follower = Follower(call, self._stages, self._tell)
@@ -127,6 +132,12 @@ class Judge(Callables):
             if len(self._followers) < MOST_FOLLOWED:
                 self._followers.append((number, follower))
             self._tell_faults(number, follower)
+
+    def tell_missing(self) -> None:
+        """Say which private places of torch are not there: what they tell is not known."""
+        version = sys.modules["torch"].__version__ if "torch" in sys.modules else ""
+        for place in self._stages.missing:
+            self._tell("not-followed", stage=place, message=f"not available on torch {version}")
 
     def _tell_faults(self, number: int, follower: Any) -> None:
         for fault in follower.found:
@@ -193,6 +204,7 @@ def main() -> None:
         tell("over", ending="failed")
         raise
     judge.at_end()
+    judge.tell_missing()
     tell("over", ending=ending)
     end_process()
 
