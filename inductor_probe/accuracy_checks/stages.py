@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -158,7 +158,8 @@ class Stages:
             finally:
                 self._open.pop()
             self.traced.append(traced)
-            return self._recorder(traced, compiled)
+            # What torch makes ahead of time is no function, and is looked at by its type.
+            return self._recorder(traced, compiled) if isinstance(compiled, FunctionType) else compiled
 
         return compile_and_keep
 

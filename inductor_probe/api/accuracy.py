@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 SECONDS = 60.0
 TRY_S = 10.0
+_NO_CALL = "no call of what torch.compile returned was made; packages of AOTInductor are not judged"
 _SCALAR = "inductor.cpp.simdlen=1"
 _MOST_FLIPS = 2
 
@@ -152,7 +153,7 @@ def _record(run: Run, judgement: Judgement, names: Mapping[Key, str]) -> Accurac
         graphs=tuple(graphs),
         wrong=tuple(nowhere),
         not_judged=judgement.not_judged,
-        problem=judgement.problem,
+        problem=judgement.problem or ("" if judgement.calls or judgement.not_judged else _NO_CALL),
     )
 
 

@@ -110,3 +110,15 @@ def test_a_dump_that_was_not_made_here_is_not_run(tmp_path: Path, probe: Probe) 
     ran = probe("accuracy", str(dump), cwd=tmp_path)
     assert ran.status == 2
     assert "cannot be judged" in ran.err
+
+
+def test_a_package_that_is_compiled_ahead_of_time_is_made_as_it_is(tmp_path: Path, probe: Probe) -> None:
+    """What `compile_fx` returns there is looked at by its type: a function in its place ended the script."""
+    (tmp_path / "ahead.py").write_text(
+        "import torch\n"
+        "made = torch.export.export(torch.nn.Linear(4, 4), (torch.randn(2, 4),))\n"
+        "torch._inductor.aoti_compile_and_package(made, package_path='ahead.pt2')\n"
+    )
+    ran = probe("accuracy", "ahead.py", "--no-try", cwd=tmp_path)
+    assert "no call of what torch.compile returned was made" in ran.out, ran.err
+    assert (tmp_path / "ahead.pt2").exists()
