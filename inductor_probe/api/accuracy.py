@@ -140,7 +140,7 @@ def _record(run: Run, judgement: Judgement, names: Mapping[Key, str]) -> Accurac
         verdict: Verdict = "wrong" if wrong else verdicts.get(key, "right")
         count, unknown = compared.get(key, (0, ()))
         graphs.append(
-            GraphAccuracy(graph=name, verdict=verdict, wrong=wrong, compared=count, unknown=unknown)
+            GraphAccuracy(graph=name, verdict=verdict, wrong=wrong, compared=count, not_compared=unknown)
         )
     judged: list[Verdict] = [call.verdict for call in judgement.calls]
     worst: Verdict | None = None

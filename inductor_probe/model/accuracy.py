@@ -16,6 +16,10 @@ Verdict: TypeAlias = Literal["right", "rounding", "wrong", "undecided"]
 - `wrong`: neither. `undecided`: eager itself gives other values each time.
 """
 
+Why: TypeAlias = Literal["", "form", "values", "tied", "draws", "varies", "elided-cast"]
+"""Of a value that is not right: another size or dtype; other values; which of nearly equal ones is chosen; eager
+gives others with other random numbers, or each time; casts between floats are left out of the code."""
+
 Layer: TypeAlias = Literal[
     "dynamo", "joint-graph", "decomposition", "pass", "lowering", "scheduling", "codegen", "compiler"
 ]
@@ -51,12 +55,9 @@ class CheckedValue(Struct, frozen=True):
     Attributes:
         name: `output 0`, `gradient of weight`, `argument 1 after the call`.
         elements, wrong: how many there are, and are wrong.
-        why: `form`: another size or dtype, see `form`; `tied`: which of nearly equal values is chosen;
-            `draws`,
-            `varies`: eager gives others each time; `elided-cast`: right when casts between floats are kept
-            (`emulate_precision_casts`); else `values`, or nothing.
-        index: of the first wrong element, or of that with the largest error. eager, compiled, reference:
-            there.
+        why: see `Why`; `elided-cast` was compiled with casts kept (`emulate_precision_casts`).
+        index: of the first wrong element, or of that with the largest error.
+        eager, compiled, reference: there.
         eager_off, compiled_off: errors there, of floats.
         form: what eager has, and what compiled code gives.
     """
@@ -65,7 +66,7 @@ class CheckedValue(Struct, frozen=True):
     verdict: Verdict
     elements: int = 0
     wrong: int = 0
-    why: str = ""
+    why: Why = ""
     index: tuple[int, ...] = ()
     eager: Element = None
     compiled: Element = None
@@ -145,14 +146,14 @@ class WrongValue(Struct, frozen=True, kw_only=True):
 class GraphAccuracy(Struct, frozen=True, kw_only=True):
     """A graph that was compiled and called.
 
-    `compared`: buffers that launches wrote, of wrong graphs; `unknown`: those that stand for no FX node.
+    `compared`: buffers that launches wrote, of wrong graphs; `not_compared`: those that stand for no FX node.
     """
 
     graph: str
     verdict: Verdict
     wrong: tuple[WrongValue, ...] = ()
     compared: int = 0
-    unknown: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
 
 
 class CheckedCall(Struct, frozen=True, kw_only=True):

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.accuracy_checks import stages
 from inductor_probe.capture import hooks, processes, recorders, targets
 from inductor_probe.capture.torch_places import (
+    ACCURACY,
     DECISION,
     OWN,
     PLACES,
@@ -23,7 +25,9 @@ from inductor_probe.capture.torch_places import (
 def test_a_place_stands_once_and_says_what_it_decides() -> None:
     assert len({str(place) for place in PLACES}) == len(PLACES)
     assert all(
-        place.decides and set(place.topics) <= {RECORD, DECISION, TARGET, OWN, *TOPICS} and place.topics
+        place.decides
+        and set(place.topics) <= {RECORD, DECISION, TARGET, OWN, ACCURACY, *TOPICS}
+        and place.topics
         for place in PLACES
     )
 
@@ -33,6 +37,14 @@ def test_every_place_that_is_recorded_is_named_in_the_hooks() -> None:
     for place in PLACES:
         if RECORD in place.topics:
             assert f'"{place.module}"' in text, place
+
+
+def test_every_place_of_accuracy_is_named_where_graphs_are_seen() -> None:
+    text = Path(str(stages.__file__)).read_text(encoding="utf-8")
+    for place in PLACES:
+        if ACCURACY in place.topics:
+            assert f'"{place.module}"' in text, place
+            assert f'"{place.name}"' in text or place.name.startswith("_recursive_"), place
 
 
 def test_every_place_of_a_decision_is_named_in_a_recorder() -> None:
