@@ -17,8 +17,8 @@ Verdict: TypeAlias = Literal["right", "rounding", "wrong", "undecided"]
 """
 
 Why: TypeAlias = Literal["", "form", "values", "tied", "draws", "varies", "elided-cast"]
-"""Of a value that is not right: another size or dtype; other values; which of nearly equal ones is chosen; eager
-gives others with other random numbers, or each time; casts between floats are left out of the code."""
+"""Of a value that is not right: another size or dtype; other values; which of nearly equal ones is chosen;
+eager gives others with other random numbers, or each time; casts between floats are left out of the code."""
 
 Layer: TypeAlias = Literal[
     "dynamo", "joint-graph", "decomposition", "pass", "lowering", "scheduling", "codegen", "compiler"
