@@ -94,7 +94,9 @@ def _setting(text: str) -> Change:
 def _with_setting(name: str, value: Any) -> Iterator[None]:
     from torch._inductor import config  # noqa: PLC0415 - not before torch is set up
 
-    with config.patch({name: value} if name in config._config else {}):
+    if name not in config._config:
+        raise LookupError(name)
+    with config.patch({name: value}):
         yield
 
 

@@ -133,7 +133,7 @@ class Judge(Callables):
                 self._followers.append((number, follower))
             self._tell_faults(number, follower)
 
-    def tell_missing(self) -> None:
+    def _tell_missing(self) -> None:
         """Say which private places of torch are not there: what they tell is not known."""
         version = sys.modules["torch"].__version__ if "torch" in sys.modules else ""
         for place in self._stages.missing:
@@ -148,12 +148,17 @@ class Judge(Callables):
         from inductor_probe.accuracy_checks.changes import casts_kept  # noqa: PLC0415 - torch is there now
 
         self.busy = True
-        self._vary()
+        if self._first:
+            self._vary()
         for number, callee, call in self._rounded if self._options.follow else ():
-            with untraced():
-                call.come_back()
-                names = [*call.right_with(casts_kept())]
-            self._tell("casts", name=name_of(callee.eager), where=where_of(callee), call=number, values=names)
+            name = name_of(callee.eager)
+            try:
+                with untraced():
+                    call.come_back()
+                    names = [*call.right_with(casts_kept())]
+                self._tell("casts", name=name, where=where_of(callee), call=number, values=names)
+            except Exception as error:  # whatever torch may raise where it compiles otherwise
+                self._tell("not-judged", name=f"{name} with casts kept", call=number, message=str(error))
         for place, (number, follower) in enumerate(self._followers):
             try:
                 with untraced():
@@ -163,6 +168,7 @@ class Judge(Callables):
                 self._tell("not-judged", name="what makes it right", call=number, message=str(error))
                 if RAISES in os.environ:
                     raise
+        self._tell_missing()
 
 
 def _casts(lowered: Any) -> bool:
@@ -204,7 +210,6 @@ def main() -> None:
         tell("over", ending="failed")
         raise
     judge.at_end()
-    judge.tell_missing()
     tell("over", ending=ending)
     end_process()
 

@@ -105,9 +105,6 @@ def _of_python(func: Any) -> Any:
 def _wide(decomposition: Any, operands: Any, place: int, seed: int | None = None) -> torch.Tensor:
     """Return what a decomposition gives in float64; with results moved by roundings where there is a seed."""
     with Shadow(seed) as mode:
-        for leaf in tree_leaves(operands):
-            if isinstance(leaf, torch.Tensor):
-                mode.forget(leaf)
         value = tree_leaves(decomposition(*operands[0], **operands[1]))[place]
     return mode.of(value)
 

@@ -37,7 +37,6 @@ class Fault:
     node: str = ""
     buffer: str = ""
     kernel: str = ""
-    wrapper_line: int = 0
     graph: tuple[str, str, int] | None = None
     user: tuple[str, int] | None = None
     steps: list[tuple[str, str, str]] = field(default_factory=list)

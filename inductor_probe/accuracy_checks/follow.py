@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from inductor_probe.accuracy_checks.calls import CheckedCall
 from inductor_probe.accuracy_checks.changes import Change, changes_for
 from inductor_probe.accuracy_checks.decompositions import Decompositions
 from inductor_probe.accuracy_checks.faults import Fault, original_operator, user_line
+from inductor_probe.accuracy_checks.judgement import RIGHT
 from inductor_probe.accuracy_checks.kernels import explain
 from inductor_probe.accuracy_checks.launches import Launched, check_launches, stands_for
 from inductor_probe.accuracy_checks.options import RAISES
@@ -68,11 +70,16 @@ class Follower:
         """
         begin = time.monotonic()
         self._call.come_back()
+        again = self._call.right_with(nullcontext())
         above = [*of_graphs(self._call)]
         if any(fault.layer == "decomposition" for fault in self.found):
             # Some decompositions are AOTAutograd's: its graph is wrong by them.
             above = [fault for fault in above if fault.layer == "dynamo"]
         self.found = [*above, *self.found] or [of_all(self._call)]
+        if again:  # by what the program did since it was compiled: no change can be told from that
+            for fault in self.found:
+                fault.steps.append(("the same, compiled again", ", ".join(sorted(again)), RIGHT))
+            return
         for number, fault in enumerate(self.found):
             share = (seconds - (time.monotonic() - begin)) / (len(self.found) - number)
             self._try(fault, share)

@@ -106,12 +106,7 @@ def _fault(lowered: Lowered, wrong: WrongBuffer, node: Any) -> Fault:
     fault = Fault("codegen", operator_of(node), wrong.judged, fx=node.name, user=user_line(node))
     original = original_operator(node)
     fault.part_of = original if original != fault.operator else ""
-    fault.node, fault.buffer, fault.kernel, fault.wrapper_line = (
-        wrong.operation,
-        wrong.buffer,
-        wrong.kernel,
-        wrong.line,
-    )
+    fault.node, fault.buffer, fault.kernel = wrong.operation, wrong.buffer, wrong.kernel
     fault.graph = lowered.key
     return fault
 

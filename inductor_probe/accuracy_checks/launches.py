@@ -1,9 +1,8 @@
 """Each launch of generated code judged alone: what it wrote beside the FX node whose value that is.
 
 A copy of the wrapper's `call` reports after each statement. What a launch wrote is compared, and then
-replaced by
-what eager has there, so that the next launch reads right values: the first fault does not hide what follows,
-and what follows from it is not blamed.
+replaced by what eager has there, so that the next launch reads right values: the first fault does not hide
+what follows, and what follows from it is not blamed.
 """
 
 from __future__ import annotations

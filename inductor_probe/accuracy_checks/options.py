@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.model.flip import Flip
 
+Key: TypeAlias = tuple[str, str, int]
+"""What tells graphs apart: compile id, kind, and which of those."""
 RAISES = "INDUCTOR_PROBE_ACCURACY_RAISES"
 """A variable of the environment: what fails in judging ends the script, for tests of this package."""
 

@@ -16,9 +16,8 @@ class Part:
     """The nodes of a graph that a launch computes, as a graph that reads what the launch reads.
 
     Args:
-        graph: of all. targets: names of the nodes whose values are looked at. stored: names of those that
-            other
-            launches store: they are read. known: gives their values.
+        graph: of all. targets: names of the nodes whose values are looked at.
+        stored: names of those that other launches store: they are read. known: gives their values.
 
     Attributes:
         nodes: in the order of the graph. reads: nodes whose values it reads, and their `inputs`.

@@ -11,7 +11,8 @@ import torch
 
 from inductor_probe.accuracy_checks.faults import Fault, operator_of, user_line
 from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, judge
-from inductor_probe.accuracy_checks.stages import Key, Lowered, Ran, Step, Traced, runs_alone
+from inductor_probe.accuracy_checks.options import Key
+from inductor_probe.accuracy_checks.stages import Lowered, Ran, Step, Traced, runs_alone
 from inductor_probe.accuracy_checks.values import Value, outputs_of, values_of
 
 Chain = tuple[str, Sequence[Step], list[Any], "Key | None"]

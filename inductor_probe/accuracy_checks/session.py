@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from inductor_probe.accuracy_checks.options import AccuracyOptions
+from inductor_probe.accuracy_checks.options import AccuracyOptions, Key
 from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
 from inductor_probe.model.accuracy import (
     AccuracyStep,
@@ -25,8 +25,6 @@ from inductor_probe.model.accuracy import (
 )
 from inductor_probe.model.timing import Element
 
-Key: TypeAlias = tuple[str, str, int]
-"""A graph: compile id, kind, and which of those."""
 CHILD = Path(__file__).with_name("child.py")
 ORDER: Mapping[str, int] = {"right": 0, "rounding": 1, "undecided": 2, "wrong": 3}
 _PATIENCE_S = 600.0
@@ -39,8 +37,8 @@ class Judgement(Struct, frozen=True):
     Attributes:
         calls: for each callable, the worst that was judged.
         wrong: each with its graph; None for what is in none.
-        compared: of each graph that was followed, how many buffers were compared, and those that stand for
-            nothing.
+        compared: of each graph that was followed, how many buffers were compared, and those that
+            are no FX node's.
         graphs: that calls ran, with the worst verdict of those calls, where that is not of another graph.
         not_judged: why calls were not. problem: why the script ended before its end.
     """
@@ -111,6 +109,8 @@ def _judgement(events: Iterable[Event], problem: str) -> Judgement:
             wrong[at, value.layer, value.operator, value.fx, value.cause] = (at, value)
         elif event["event"] == "launches":
             compared[_key(event["graph"])] = (event["compared"], tuple(event["unknown"]))
+            if event["problem"]:
+                not_judged.append(f"launches of graph {event['graph'][0]}: {event['problem']}")
         elif event["event"] == "not-followed":
             not_judged.append(f"{event['stage']}: {event['message']}")
         elif event["event"] == "not-judged":
@@ -130,7 +130,7 @@ def _key(graph: Sequence[Any]) -> Key:
 
 
 def _with_casts(call: CheckedCall, names: Sequence[str]) -> CheckedCall:
-    """Say of values that casts explain what is left out of the code."""
+    """Say which values are right where the casts are kept that code leaves out."""
     values = (replace(one, why="elided-cast") if one.name in names else one for one in call.values)
     return replace(call, values=tuple(values))
 

@@ -73,10 +73,6 @@ class Shadow(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
         second = self._second(tensor)
         return second if second is not None else widened(tensor)
 
-    def forget(self, tensor: torch.Tensor) -> None:
-        """Take a tensor as exact from here on."""
-        self._memories.pop(tensor.untyped_storage()._cdata, None)
-
     def move(self, tensor: torch.Tensor) -> None:
         """Move what a tensor holds by up to a rounding, where results are moved."""
         if self._noise is not None and self._wide(tensor.dtype) is not None:

@@ -18,11 +18,11 @@ from typing import Any, Literal, TypeAlias
 import torch
 import wrapt
 
+from inductor_probe.accuracy_checks.options import Key
 from inductor_probe.capture.torch_places import wrap
+from inductor_probe.harness.inputs import clone
 
 Kind: TypeAlias = Literal["inference", "forward", "backward"]
-Key: TypeAlias = tuple[str, str, int]
-"""What tells graphs apart: compile id, kind, and which of those."""
 PASSES = ("pre_grad_passes", "joint_graph_passes", "post_grad_passes")
 
 
@@ -50,14 +50,14 @@ class Lowered:
     graph: Any = None
     lowering: Any = None
     module: Any = None
+    code: Any = None
     steps: list[Step] = field(default_factory=list)
 
     @property
     def reference(self) -> Any:
         """The last graph that runs outside of inductor: its nodes have the names of those in `graph`."""
-        return next(
-            (one for one in (self.graph, *(s.graph for s in reversed(self.steps))) if runs_alone(one)), None
-        )
+        graphs = (self.graph, *(step.graph for step in reversed(self.steps)))
+        return next(filter(runs_alone, graphs), self.graph)
 
     @property
     def key(self) -> Key:
@@ -77,11 +77,10 @@ class Traced:
 
 @dataclass
 class Ran:
-    """One call of a graph of inductor, or of what dynamo traced: copies of inputs, and outputs."""
+    """One call of a graph of inductor, or of what dynamo traced, with copies of its inputs."""
 
     of: Any
     inputs: list[Any]
-    outputs: list[Any]
 
 
 class Stages:
@@ -170,7 +169,7 @@ class Stages:
                 return compiled(*args)
             inputs = cloned(args)
             outputs = compiled(*args)
-            self.runs.append(Ran(traced, inputs, [outputs]))
+            self.runs.append(Ran(traced, inputs))
             return outputs
 
         return run
@@ -196,7 +195,7 @@ class Stages:
                 self._open.pop()
             traced.lowered.append(lowered)
             self._of[id(code)] = lowered
-            lowered.code = code  # type: ignore[attr-defined] # its id is not used again
+            lowered.code = code  # kept, so that its id is not used again
             return code
 
         return compile_and_keep
@@ -275,7 +274,7 @@ class Stages:
                 return call(code, inputs)
             kept = cloned(inputs)
             outputs = call(code, inputs)
-            self.runs.append(Ran(lowered, kept, cloned(outputs)))
+            self.runs.append(Ran(lowered, kept))
             return outputs
 
         return call_and_keep
@@ -307,18 +306,6 @@ def text_of(gm: Any) -> str:
 
 
 def cloned(values: Any) -> list[Any]:
-    """Copy tensors, with their sizes and strides; those that share memory share that of the copies."""
-    storages: dict[int, torch.UntypedStorage] = {}
-
-    def clone(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        if value.layout != torch.strided or value.is_mkldnn:
-            return value.detach().clone()
-        storage = value.untyped_storage()
-        copy_ = storages.setdefault(storage._cdata, storage.clone())
-        return torch.empty(0, dtype=value.dtype, device=value.device).set_(
-            copy_, value.storage_offset(), value.size(), value.stride()
-        )
-
-    return [clone(value) for value in values]
+    """Copy tensors as `harness/inputs.clone` does, without their gradients."""
+    copies: list[Any] = clone([one.detach() if isinstance(one, torch.Tensor) else one for one in values])
+    return copies

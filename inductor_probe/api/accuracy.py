@@ -28,8 +28,8 @@ from inductor_probe.report.pages.accuracy import accuracy_page
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
-    from inductor_probe.accuracy_checks.options import AccuracyOptions
-    from inductor_probe.accuracy_checks.session import Judgement, Key
+    from inductor_probe.accuracy_checks.options import AccuracyOptions, Key
+    from inductor_probe.accuracy_checks.session import Judgement
     from inductor_probe.measuring.script_process import OwnProgram
 
 SECONDS = 60.0

@@ -122,3 +122,22 @@ def test_a_package_that_is_compiled_ahead_of_time_is_made_as_it_is(tmp_path: Pat
     ran = probe("accuracy", "ahead.py", "--no-try", cwd=tmp_path)
     assert "no call of what torch.compile returned was made" in ran.out, ran.err
     assert (tmp_path / "ahead.pt2").exists()
+
+
+def test_what_is_right_when_it_is_only_compiled_again_is_credited_to_no_change(tmp_path: Path) -> None:
+    """A frozen weight that is changed later: any setting made it right, as the call was compiled anew."""
+    (tmp_path / "stale.py").write_text(
+        "import torch\n"
+        "import torch._inductor.config\n"
+        "torch._inductor.config.freezing = True\n"
+        "net = torch.nn.Linear(8, 8).eval()\n"
+        "compiled, x = torch.compile(net), torch.randn(4, 8)\n"
+        "with torch.no_grad():\n"
+        "    compiled(x)\n"
+        "    net.weight.mul_(3)\n"
+        "    compiled(x)\n"
+    )
+    answer = ip.accuracy(ip.dump(tmp_path / "stale.py", out=tmp_path))
+    [wrong] = answer.record.wrong
+    assert (wrong.layer, wrong.cause, wrong.right_when, wrong.not_right_when) == ("pass", "freezing", (), ())
+    assert wrong.steps[-1].place == "the same, compiled again"

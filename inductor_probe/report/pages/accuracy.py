@@ -74,7 +74,7 @@ def _call(call: CheckedCall, *, located: bool) -> Iterator[Block]:
     if call.verdict == "right":
         yield Line(
             f"{call.name}{where} is right: {counted(call.calls, 'call')} judged, "
-            f"{counted(call.elements, 'element')} in the last"
+            f"{counted(call.elements, 'element')} a call"
         )
     else:
         yield Line(f"{call.name}{where}, {several}{f', with {call.inputs}' if call.inputs else ''}:")

@@ -13,9 +13,10 @@ _LAYERS: dict[Layer, str] = {
     "lowering": "the loop body of the IR is wrong already",
     "scheduling": "it is right where nothing is fused",
     "codegen": "the loop body is right, the generated code is not",
-    "compiler": "the generated code is right without optimisation (-O0)",
+    "compiler": "the generated code is right when it is compiled without optimisation",
 }
-_SHOWN_STEPS = ("graph of FX", "loop body", "call of a library", "kernel")
+FREEZING = "freezing"
+_SHOWN_STEPS = ("graph of FX", "loop body", "call of a library", "kernel", "the same, compiled again")
 
 
 def verdict_sentence(record: AccuracyOutput) -> str:
@@ -64,7 +65,16 @@ def off_sentence(value: WrongValue) -> str:
 def layer_sentence(value: WrongValue) -> str:
     """Say which layer makes a value wrong, with what was seen at each step."""
     text = _LAYERS[value.layer]
-    if value.cause:
+    seen_at = {step.place: step.verdict for step in value.steps}
+    if "call of a library" in seen_at:
+        text = "a function of a library is called, and gives something else"
+    elif value.cause == FREEZING:
+        text = "parameters became constants when it was compiled"
+    elif value.layer == "codegen" and not value.operator:
+        text = "by exclusion: what comes before inductor's code is right; what is wrong in that was not found"
+    elif value.layer == "codegen" and seen_at.get("loop body") != "right":
+        text = "the graph of FX is right, the kernel is not; of the loop body it is not known"
+    if value.cause and value.cause != FREEZING:
         text = f"{text}: {value.cause}"
     steps = [step for step in value.steps if step.place in _SHOWN_STEPS and step.value]
     seen = "; ".join(map(_step, steps))
@@ -89,6 +99,8 @@ def right_when_text(change: RightWhen) -> str:
 
 
 def _step(step: AccuracyStep) -> str:
+    if step.place == "the same, compiled again":
+        return f"compiled again after the script, {step.value} is right"
     if step.verdict == "unknown":
         return f"the {step.place} was {step.value}"
     return f"the {step.place} gives {step.value}"
