@@ -16,7 +16,8 @@ import os
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from inductor_probe.accuracy_checks.options import AccuracyOptions
@@ -61,13 +62,14 @@ exec /usr/bin/env g++ "${words[@]}"
 class Plant:
     """A fault of a layer: what plants it, and expressions of x that call the operator, forward and backward.
 
-    `forward` and `backward` are an operator, and an expression in which it is called there.
+    `forward` and `backward` are an operator, and an expression in which it is called there. `empty`: why
+    there is no cell of a form.
     """
 
     text: str
     forward: tuple[str, str]
     backward: tuple[str, str] | None
-    why_no_backward: str = ""
+    empty: Mapping[str, str] = field(default_factory=dict)
 
 
 PLANTS = {
@@ -84,7 +86,7 @@ output_graph.OutputGraph.call_user_compiler = call
 """,
         ("aten.sub", "torch.sub(x, y)"),
         None,
-        "dynamo traces no backward",
+        {"backward": "dynamo traces no backward"},
     ),
     "joint-graph": Plant(
         SWAP
@@ -100,7 +102,7 @@ graph_capture._create_graph = create
 """,
         ("aten.sub", "torch.sub(x, y)"),
         None,
-        "the swap is in forward and backward alike",
+        {"backward": "the swap is in forward and backward alike"},
     ),
     "decomposition": Plant(
         """
@@ -137,6 +139,20 @@ CppOverrides.sin = staticmethod(lambda x: f"std::cos({x})")
         ("aten.sin", "torch.sin(x)"),
         ("aten.sin", "torch.cos(x)"),
     ),
+    "scheduling": Plant(
+        """
+from torch._inductor.dependencies import WeakDep
+from torch._inductor.scheduler import BaseSchedulerNode
+made = BaseSchedulerNode.add_fake_dep
+BaseSchedulerNode.add_fake_dep = lambda node, dep: None if isinstance(dep, WeakDep) else made(node, dep)
+""",
+        ("prims.rev", "x.flip(0) + y; x.add_(y)"),
+        None,
+        {
+            "backward": "what needs a gradient is not written in place",
+            **dict.fromkeys(("several outputs", "library call"), "the write is in another loop"),
+        },
+    ),
     "compiler": Plant(
         """
 import pathlib, tempfile
@@ -148,7 +164,7 @@ config.cpp.simdlen = 1
 """,
         ("aten.floor", "torch.floor(x * 3)"),
         None,
-        "no derivative rounds down",
+        {"backward": "no derivative rounds down"},
     ),
 }
 FORMS = {
@@ -204,10 +220,7 @@ def f(x, y):
 torch.compile(f)(X, Y)
 """,
 }
-EMPTY = {
-    "scheduling": "no plant: what is fused wrong has to pass torch's own checks of dependencies",
-    "triton": "kernels of Triton run on a GPU: benchmarks/results/accuracy.md has them",
-}
+EMPTY = {"triton": "kernels of Triton run on a GPU: benchmarks/results/accuracy.md has them"}
 
 
 def script_of(layer: str, form: str) -> str:
@@ -233,8 +246,8 @@ def main() -> None:
                     chosen.form and form not in chosen.form.split(",")
                 ):
                     continue
-                if form == "backward" and plant.backward is None:
-                    print(f"{layer:14} {form:16} empty: {plant.why_no_backward}")
+                if form in plant.empty:
+                    print(f"{layer:14} {form:16} empty: {plant.empty[form]}")
                     continue
                 begin = time.perf_counter()
                 faults = _cell(layer, form, Path(folder))

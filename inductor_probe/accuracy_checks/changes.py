@@ -25,6 +25,8 @@ OF_LOOPS = (
     "layout_optimization=False",
 )
 """Settings of inductor that change how loops are made and ordered, and which memory they use."""
+OF_THE_REST = ("max_fusion_size=1", "reorder_for_peak_memory=False", *OF_LOOPS)
+"""Those that change what is fused, in which order, in which memory: for code that is right alone."""
 
 
 @dataclass
@@ -46,9 +48,11 @@ def changes_for(fault: Fault) -> Iterator[Change]:
         if fault.cause:
             yield _setting(f"disabled_passes={fault.cause}")
     elif fault.layer in ("lowering", "scheduling", "codegen", "compiler"):
+        if fault.right_alone:
+            yield from map(_setting, OF_THE_REST)
         if fault.operator.startswith("aten."):
             yield Change("fallback", fault.operator, partial(_fallback, fault.operator))
-        if fault.layer in ("lowering", "scheduling"):
+        if fault.layer in ("lowering", "scheduling") and not fault.right_alone:
             yield from map(_setting, OF_LOOPS)
 
 

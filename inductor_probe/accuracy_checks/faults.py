@@ -27,7 +27,8 @@ class Fault:
             whether that is right.
         part_of: the operator that `operator` was decomposed from. cause: the decomposition, or the pass.
         trials: what was changed: kind, name, in the whole `program` or the `kernel`, and whether it is right
-            then.
+            then. untried: names of changes for which there was no time.
+        right_alone: whether its nodes are right where they are compiled without the rest of the graph.
     """
 
     layer: str
@@ -43,6 +44,8 @@ class Fault:
     part_of: str = ""
     cause: str = ""
     trials: list[tuple[str, str, str, bool]] = field(default_factory=list)
+    untried: list[str] = field(default_factory=list)
+    right_alone: bool = False
 
 
 def operator_of(node: Any) -> str:

@@ -80,7 +80,7 @@ class Follower:
             for fault in self.found:
                 fault.steps.append(("the same, compiled again", ", ".join(sorted(again)), RIGHT))
             return
-        for number, fault in enumerate(self.found):
+        for number, fault in enumerate(self.found if seconds else ()):
             share = (seconds - (time.monotonic() - begin)) / (len(self.found) - number)
             self._try(fault, share)
 
@@ -132,13 +132,16 @@ class Follower:
             return
 
     def _try(self, fault: Fault, seconds: float) -> None:
-        """Make the program's call with changes that may make it right, as long as there is time."""
+        """Make the program's call with changes that may make it right: one, more if there is time."""
         begin = time.monotonic()
-        for change in changes_for(fault):
-            if time.monotonic() - begin > seconds:
-                return
-            if (right := self._is_right_with(change)) is not None:
+        for number, change in enumerate(changes_for(fault)):
+            if number and time.monotonic() - begin > seconds:
+                fault.untried.append(change.name)
+            elif (right := self._is_right_with(change)) is not None:
                 fault.trials.append((change.kind, change.name, "program", right))
+                if right and fault.right_alone and change.kind == "setting":
+                    fault.layer = "scheduling"
+                    return
 
     def _is_right_with(self, change: Change) -> bool | None:
         """Whether the call is right with a change; of several wrong things, whether fewer values are."""

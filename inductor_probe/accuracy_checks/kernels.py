@@ -20,9 +20,10 @@ from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, Judged, judge
 from inductor_probe.accuracy_checks.launches import WrongBuffer
 from inductor_probe.accuracy_checks.parts import Part, source
 from inductor_probe.accuracy_checks.shadow import Shadow
-from inductor_probe.accuracy_checks.stages import Lowered, Stages, Traced, cloned
+from inductor_probe.accuracy_checks.stages import Lowered, Stages, Traced, cloned, copied_graph
 from inductor_probe.accuracy_checks.values import Interpreter
 
+_MOST_STORED = 8
 _NO_PASSES = {"use_post_grad_passes": False}
 
 
@@ -70,9 +71,16 @@ def explain(
         faults.append(_layered(part, fault, node, stored, mine))
     blamed = [*found]
     for one, target in zip(wrong, part.targets, strict=True):
-        if target not in blamed and not part.depends(target, blamed):
-            blamed.append(target)
-            faults.append(_layered(part, _fault(lowered, one, target), target, whole, one))
+        if target in blamed or part.depends(target, blamed):
+            continue
+        blamed.append(target)
+        fault = _layered(part, _fault(lowered, one, target), target, whole, one)
+        if fault.right_alone and (operand := _in_context(lowered, inputs, part, target)):
+            node, judged = operand
+            steps, fault = fault.steps[-1:], _fault(lowered, one, node)
+            fault.judged, fault.right_alone = judged, True
+            fault.steps = [*_steps(fault, whole.step(node, judged.index)), *steps]
+        faults.append(fault)
     return faults
 
 
@@ -119,11 +127,7 @@ def _body_of(lowered: Lowered, wrong: WrongBuffer) -> Any:
 def _layered(part: Part, fault: Fault, node: Any, loops: _Loops, wrong: WrongBuffer) -> Fault:
     """Find the layer that makes a node wrong: its value in the loop body, and in code made otherwise."""
     body = loops.step(node, fault.judged.index)
-    fault.steps = [
-        ("graph of FX", _shown(fault.judged.eager), RIGHT),
-        body,
-        ("kernel", _shown(fault.judged.compiled), WRONG),
-    ]
+    fault.steps = _steps(fault, body)
     _try(part, node, fault)
     right = {name for _, name, _, is_right in fault.trials if is_right}
     if body[2] == WRONG:
@@ -133,6 +137,47 @@ def _layered(part: Part, fault: Fault, node: Any, loops: _Loops, wrong: WrongBuf
     elif UNFUSED in right and SCALAR not in right:
         fault.layer = "scheduling"
     return fault
+
+
+def _steps(fault: Fault, body: tuple[str, str, str]) -> list[tuple[str, str, str]]:
+    eager, made = _shown(fault.judged.eager), _shown(fault.judged.compiled)
+    return [("graph of FX", eager, RIGHT), body, ("kernel", made, WRONG)]
+
+
+def _in_context(lowered: Lowered, inputs: list[Any], part: Part, target: Any) -> tuple[Any, Judged] | None:
+    """Return what is wrong first of what a target is computed from, where the whole graph is compiled.
+
+    What is stored may change what is fused: all at once first, then one after the other.
+    """
+    nodes = [node for node in part.values() if part.depends(target, [node])]
+    for stored in (nodes, *([node] for node in nodes[:_MOST_STORED] if len(nodes) > 1)):
+        for found in _wrong_in_context(lowered, inputs, part, stored).items():
+            return found
+    return None
+
+
+def _wrong_in_context(
+    lowered: Lowered, inputs: list[Any], part: Part, stored: Sequence[Any]
+) -> dict[Any, Judged]:
+    whole = copied_graph(lowered.reference)
+    nodes = {node.name: node for node in whole.graph.nodes}
+    wanted = [*stored, *(node for node in part.reads if node.op == "call_function")]
+    end = nodes["output"]
+    had = len(end.args[0])
+    end.args = ((*end.args[0], *(nodes[node.name] for node in wanted)),)
+    end.meta["user_visible_output_idxs"] = list(range(len(end.args[0])))
+    try:
+        values = compiled(whole, inputs)()[had:]
+    except Exception:  # torch may not compile it so
+        return {}
+    read = dict(zip(part.reads, part.inputs, strict=True))
+    return _wrong_alone(stored, read | dict(zip(wanted, values, strict=True)), part)
+
+
+def _wrong_alone(nodes: Sequence[Any], of: dict[Any, Any], part: Part) -> dict[Any, Judged]:
+    """Return the nodes that are wrong for the operands that they had."""
+    judged = {node: _alone(node, of, set(part.reads)) for node in nodes}
+    return {node: one for node, one in judged.items() if one is not None and one.verdict == WRONG}
 
 
 def _inside(part: Part, stages: Stages) -> tuple[dict[Any, Judged], _Loops]:
@@ -147,8 +192,7 @@ def _inside(part: Part, stages: Stages) -> tuple[dict[Any, Judged], _Loops]:
     except Exception:  # torch may not compile a part as it does the whole
         return {}, _Loops(None, [])
     of = dict(zip(nodes, values, strict=True)) | dict(zip(part.reads, part.inputs, strict=True))
-    judged = {node: _alone(node, of, set(part.reads)) for node in nodes}
-    found = {node: one for node, one in judged.items() if one is not None and one.verdict == WRONG}
+    found = _wrong_alone(nodes, of, part)
     return found, _Loops(traced.lowered[0] if traced.lowered else None, part.inputs)
 
 
@@ -208,6 +252,7 @@ def _try(part: Part, node: Any, fault: Fault) -> None:
         if change:
             fault.trials.append((change.kind, change.name, "kernel", right))
         elif right:  # the fault needs the rest of the graph around it
+            fault.right_alone = True
             fault.steps.append(("its nodes compiled alone", _shown(value[fault.judged.index].item()), RIGHT))
             return
 

@@ -106,7 +106,7 @@ def _judgement(events: Iterable[Event], problem: str) -> Judgement:
                 calls[key] = _with_casts(calls[key], event["values"])
         elif event["event"] == "fault":
             at, value = _key(event["graph"]) if event["graph"] else None, _wrong(event)
-            wrong[at, value.layer, value.operator, value.fx, value.cause] = (at, value)
+            wrong[at, value.operator, value.fx, value.cause] = (at, value)
         elif event["event"] == "launches":
             compared[_key(event["graph"])] = (event["compared"], tuple(event["unknown"]))
             if event["problem"]:
@@ -196,6 +196,7 @@ def _wrong(event: Event) -> WrongValue:
         steps=tuple(AccuracyStep(*step) for step in event["steps"]),
         right_when=right_when,
         not_right_when=tuple(name for name in names if name not in {one.name for one in right_when}),
+        not_tried=tuple(event["untried"]),
     )
 
 

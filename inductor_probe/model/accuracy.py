@@ -25,8 +25,8 @@ Layer: TypeAlias = Literal[
 ]
 """Who makes a value wrong, in the order of a compile: dynamo traced another program; AOTAutograd made another
 graph of it; the decomposition of an operator; a pass over a graph of FX; the lowering, whose loop body
-computes it so; fusion (it is right unfused); the generated code, of a loop body that is right; g++ or
-Triton, of code that is right without optimisation."""
+computes it so; what is fused, in which order, in which memory; the generated code, of a loop body that is
+right; g++ or Triton, of code that is right without optimisation."""
 
 StepVerdict: TypeAlias = Literal["right", "wrong", "unknown"]
 
@@ -117,7 +117,8 @@ class WrongValue(Struct, frozen=True, kw_only=True):
         elements, wrong: how many there are, and are wrong.
         user_line: of the program. kernel_line: of `output_code.py`, where the operator is computed.
         layer: who makes it so. cause: the decomposition, or the pass, by its name in torch.
-        steps: values on the way. right_when: changes that make it right; `not_right_when` that do not.
+        steps: values on the way. right_when: changes that make it right; `not_right_when` that do not;
+            `not_tried` those for which there was no time.
     """
 
     operator: str
@@ -141,6 +142,7 @@ class WrongValue(Struct, frozen=True, kw_only=True):
     steps: tuple[AccuracyStep, ...] = ()
     right_when: tuple[RightWhen, ...] = ()
     not_right_when: tuple[str, ...] = ()
+    not_tried: tuple[str, ...] = ()
 
 
 class GraphAccuracy(Struct, frozen=True, kw_only=True):

@@ -3,6 +3,8 @@
 import torch
 from torch._inductor import config, decomposition, lowering
 from torch._inductor.codegen.cpp import CppVecOverrides
+from torch._inductor.dependencies import WeakDep
+from torch._inductor.scheduler import BaseSchedulerNode
 from torch._inductor.virtualized import ops
 
 aten = torch.ops.aten
@@ -17,6 +19,10 @@ lowering.lowerings[aten.tanh.default] = lowering.make_pointwise(
     lambda x: ops.mul(ops.tanh(x), ops.constant(1.01, torch.float32))
 )
 CppVecOverrides.sin = staticmethod(lambda x: f"{x}.cos()")
+add_fake_dep = BaseSchedulerNode.add_fake_dep
+BaseSchedulerNode.add_fake_dep = lambda node, dep: (
+    None if isinstance(dep, WeakDep) else add_fake_dep(node, dep)
+)
 
 
 def swapped(graph: torch.fx.Graph) -> None:
@@ -58,6 +64,12 @@ def in_place(x):
     x.sin_()
 
 
+def overwritten(x, y):
+    flipped = x.flip(0) + y
+    x.add_(y)
+    return flipped
+
+
 def right(x):
     return x.exp().cumsum(0).mean(-1)
 
@@ -85,6 +97,7 @@ if __name__ == "__main__":
         torch.compile(function)(x)
     torch.compile(passed)(x, torch.randn(16, 32))
     torch.compile(in_place)(x.clone())
+    torch.compile(overwritten)(x.clone(), torch.randn(32))
     dynamic = torch.compile(resized, dynamic=True)
     for size in (8, 12):
         dynamic(torch.randn(size, 32))

@@ -21,7 +21,7 @@ LINES = SCRIPT.read_text().splitlines()
 @pytest.fixture(scope="module")
 def answer(tmp_path_factory: pytest.TempPathFactory) -> ip.Accuracy:
     run = ip.dump(SCRIPT, out=tmp_path_factory.mktemp("accuracy"), label="planted")
-    return ip.accuracy(run, try_s=60.0)
+    return ip.accuracy(run, try_s=900.0)
 
 
 def call(answer: ip.Accuracy, name: str) -> CheckedCall:
@@ -45,6 +45,7 @@ def wrong(answer: ip.Accuracy, text: str) -> list[WrongValue]:
         ("x.sin_()", "codegen", "aten.sin"),
         ("x.flip(0).tanh()", "lowering", "aten.tanh"),
         ("elu(self.first(x))", "decomposition", "aten.elu_backward"),
+        ("flipped = x.flip(0) + y", "scheduling", "prims.rev"),
     ],
 )
 def test_a_planted_fault_is_found(answer: ip.Accuracy, text: str, layer: str, operator: str) -> None:
@@ -85,6 +86,8 @@ def test_what_makes_it_right_was_checked(answer: ip.Accuracy) -> None:
     assert passed.cause == "post_grad_custom_post_pass"
     [lowered] = wrong(answer, "h = (x * 2).tanh()")
     assert [(one.kind, one.setting) for one in lowered.right_when] == [("fallback", "aten.tanh")]
+    [fused] = wrong(answer, "flipped = x.flip(0) + y")
+    assert [one.setting for one in fused.right_when] == ["inductor.max_fusion_size=1"]
 
 
 def test_the_steps_end_where_it_goes_wrong(answer: ip.Accuracy) -> None:

@@ -63,6 +63,7 @@ def _wrong(value: WrongValue, graph: GraphAccuracy | None) -> Iterator[Block]:
             ("layer", layer_sentence(value)),
             ("right when", "; ".join(map(right_when_text, value.right_when))),
             ("wrong with", ", ".join(value.not_right_when) if not value.right_when else ""),
+            ("not tried", f"{', '.join(value.not_tried)}: no time was left" if value.not_tried else ""),
         )
     )
 

@@ -11,12 +11,20 @@ _LAYERS: dict[Layer, str] = {
     "decomposition": "its decomposition computes something else",
     "pass": "a pass over the graph of FX changed it",
     "lowering": "the loop body of the IR is wrong already",
-    "scheduling": "it is right where nothing is fused",
+    "scheduling": "the loop body is right, and its code alone; its fusion, order or memory is not",
     "codegen": "the loop body is right, the generated code is not",
     "compiler": "the generated code is right when it is compiled without optimisation",
 }
 FREEZING = "freezing"
-_SHOWN_STEPS = ("graph of FX", "loop body", "call of a library", "kernel", "the same, compiled again")
+ALONE = "its nodes compiled alone"
+_SHOWN_STEPS = (
+    "graph of FX",
+    "loop body",
+    "call of a library",
+    "kernel",
+    ALONE,
+    "the same, compiled again",
+)
 
 
 def verdict_sentence(record: AccuracyOutput) -> str:
@@ -103,4 +111,6 @@ def _step(step: AccuracyStep) -> str:
         return f"compiled again after the script, {step.value} is right"
     if step.verdict == "unknown":
         return f"the {step.place} was {step.value}"
+    if step.place == ALONE:
+        return f"{step.place} give {step.value}"
     return f"the {step.place} gives {step.value}"
