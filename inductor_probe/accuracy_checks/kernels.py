@@ -24,6 +24,7 @@ from inductor_probe.accuracy_checks.stages import Lowered, Stages, Traced, clone
 from inductor_probe.accuracy_checks.values import Interpreter
 
 _MOST_STORED = 8
+ALONE = "its nodes compiled alone"
 _NO_PASSES = {"use_post_grad_passes": False}
 
 
@@ -61,7 +62,7 @@ def explain(
         fault.steps = [("graph of FX", _shown(eager), RIGHT), ("call of a library", _shown(compiled_), WRONG)]
         return [fault]
     faults = list[Fault]()
-    found, stored = _inside(part, stages)
+    found, stored, alone = _inside(part, stages)
     whole = _Loops(lowered, inputs)
     for node, judged in found.items():
         pairs = zip(wrong, part.targets, strict=True)
@@ -77,9 +78,11 @@ def explain(
         fault = _layered(part, _fault(lowered, one, target), target, whole, one)
         if fault.right_alone and (operand := _in_context(lowered, inputs, part, target)):
             node, judged = operand
-            steps, fault = fault.steps[-1:], _fault(lowered, one, node)
+            fault = _fault(lowered, one, node)
             fault.judged, fault.right_alone = judged, True
-            fault.steps = [*_steps(fault, whole.step(node, judged.index)), *steps]
+            fault.steps = _steps(fault, stored.step(node, judged.index))
+            if node in alone:
+                fault.steps.append((ALONE, _shown(alone[node][judged.index].item()), RIGHT))
         faults.append(fault)
     return faults
 
@@ -180,8 +183,8 @@ def _wrong_alone(nodes: Sequence[Any], of: dict[Any, Any], part: Part) -> dict[A
     return {node: one for node, one in judged.items() if one is not None and one.verdict == WRONG}
 
 
-def _inside(part: Part, stages: Stages) -> tuple[dict[Any, Judged], _Loops]:
-    """Return the nodes of a launch that are wrong for the operands that it had, and their loop bodies."""
+def _inside(part: Part, stages: Stages) -> tuple[dict[Any, Judged], _Loops, dict[Any, Any]]:
+    """Return the nodes of a launch that are wrong for the operands that it had, loop bodies, all values."""
     nodes = part.values()
     graph = part.graph(nodes)
     traced = Traced(graph)
@@ -190,10 +193,10 @@ def _inside(part: Part, stages: Stages) -> tuple[dict[Any, Judged], _Loops]:
             run = compiled(graph, part.inputs)
         values = run()
     except Exception:  # torch may not compile a part as it does the whole
-        return {}, _Loops(None, [])
+        return {}, _Loops(None, []), {}
     of = dict(zip(nodes, values, strict=True)) | dict(zip(part.reads, part.inputs, strict=True))
     found = _wrong_alone(nodes, of, part)
-    return found, _Loops(traced.lowered[0] if traced.lowered else None, part.inputs)
+    return found, _Loops(traced.lowered[0] if traced.lowered else None, part.inputs), of
 
 
 def _alone(node: Any, of: dict[Any, Any], exact: set[Any]) -> Judged | None:
@@ -253,7 +256,7 @@ def _try(part: Part, node: Any, fault: Fault) -> None:
             fault.trials.append((change.kind, change.name, "kernel", right))
         elif right:  # the fault needs the rest of the graph around it
             fault.right_alone = True
-            fault.steps.append(("its nodes compiled alone", _shown(value[fault.judged.index].item()), RIGHT))
+            fault.steps.append((ALONE, _shown(value[fault.judged.index].item()), RIGHT))
             return
 
 

@@ -36,6 +36,7 @@ class Judgement(Struct, frozen=True):
 
     Attributes:
         calls: for each callable, the worst that was judged.
+        wrong_values: which call of all that were judged, and the name of the value.
         wrong: each with its graph; None for what is in none.
         compared: of each graph that was followed, how many buffers were compared, and those that
             are no FX node's.
@@ -44,6 +45,7 @@ class Judgement(Struct, frozen=True):
     """
 
     calls: tuple[CheckedCall, ...]
+    wrong_values: frozenset[tuple[int, str]]
     wrong: tuple[tuple[Key | None, WrongValue], ...]
     compared: tuple[tuple[Key, int, tuple[str, ...]], ...]
     graphs: tuple[tuple[Key, Verdict], ...]
@@ -85,6 +87,8 @@ _HOW = {
 
 def _judgement(events: Iterable[Event], problem: str) -> Judgement:
     calls: dict[tuple[str, str], CheckedCall] = {}
+    wrong_values: set[tuple[int, str]] = set()
+    judged = 0
     wrong: dict[Any, tuple[Key | None, WrongValue]] = {}
     graphs: dict[Key, Verdict] = {}
     compared: dict[Key, tuple[int, tuple[str, ...]]] = {}
@@ -93,6 +97,8 @@ def _judgement(events: Iterable[Event], problem: str) -> Judgement:
         if event["event"] == "call":
             call = _call(event)
             key = (call.name, call.where)
+            judged += 1
+            wrong_values |= {(judged, one.name) for one in call.values if one.verdict == "wrong"}
             before = calls.get(key)
             number = (before.calls if before else 0) + 1
             worse = before is None or ORDER[call.verdict] > ORDER[before.verdict]
@@ -117,6 +123,7 @@ def _judgement(events: Iterable[Event], problem: str) -> Judgement:
             not_judged.append(f"call {event['call']} of {event['name']}: {event['message']}")
     return Judgement(
         tuple(calls.values()),
+        frozenset(wrong_values),
         tuple(wrong.values()),
         tuple((graph, *found) for graph, found in compared.items()),
         tuple(graphs.items()),

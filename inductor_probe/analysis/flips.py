@@ -6,7 +6,7 @@ do (a dependency, a dtype without vectors, an output that is needed as a buffer)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 
 from msgspec.structs import replace
@@ -34,11 +34,16 @@ _IF_SIZES_AGREE = frozenset(("accesses-differ", "loop-order-differs"))
 """Of pairs of the same loops: that they share no access is a matter of cost, too."""
 
 
-def flips_of(graph: CompiledGraph) -> tuple[Flip, ...]:
-    """Return a flip for each decision of a graph that can be turned, in the order of the decisions."""
+def flips_of(graph: CompiledGraph, names: Set[str] | None = None) -> tuple[Flip, ...]:
+    """Return a flip for each decision of a graph that can be turned, in the order of the decisions.
+
+    Args:
+        names: of nodes, buffers and FX nodes: only decisions about them.
+    """
     flips: dict[Flip, None] = {}
     for decision in graph.decisions.decisions if graph.decisions else ():
-        if not decision.speculative:
+        about = {name for group in decision.subjects for name in group}
+        if not decision.speculative and (names is None or names & about):
             flips.update(dict.fromkeys(flips_of_decision(graph, decision)))
     return tuple(flips)
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Set
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from inductor_probe.analysis.flips import flips_of
 from inductor_probe.api.session import Graph, Run
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.accuracy import (
     AccuracyOutput,
-    CheckedCall,
     CodeLine,
     GraphAccuracy,
     RightWhen,
     Verdict,
     WrongValue,
 )
-from inductor_probe.model.flip import parse_flip
+from inductor_probe.model.flip import Flip
 from inductor_probe.model.output import Output
 from inductor_probe.model.own_call import NoOwnCall
 from inductor_probe.report.document import Document
@@ -36,7 +36,9 @@ SECONDS = 60.0
 TRY_S = 10.0
 _NO_CALL = "no call of what torch.compile returned was made; packages of AOTInductor are not judged"
 _SCALAR = "inductor.cpp.simdlen=1"
-_MOST_FLIPS = 2
+_MOST_CERTAIN = 2
+"""Values that are right in scalar code for which it is tried whether their own loop is enough."""
+_MADE_BY_INDUCTOR = ("lowering", "scheduling", "codegen", "compiler")
 
 
 class Accuracy(Shown, Struct, frozen=True):
@@ -94,7 +96,7 @@ def accuracy(
     if isinstance(opened, Graph):
         record = replace(record, graphs=tuple(one for one in record.graphs if one.graph == opened.name))
     if try_s > 0:
-        record = _with_flips(record, program, options, tell)
+        record = _Flips(run, program, options, judgement.wrong_values, tell).tried(record)
     return Accuracy(replace(record, seconds=time.monotonic() - begin))
 
 
@@ -169,40 +171,64 @@ def _with_kernel_line(value: WrongValue, graph: Graph | None) -> WrongValue:
     return replace(value, kernel_line=CodeLine(str(graph.path / "output_code.py"), *found))
 
 
-def _with_flips(
-    record: AccuracyOutput, program: OwnProgram, options: AccuracyOptions, progress: Callable[[str], None]
-) -> AccuracyOutput:
-    """Run the script with decisions turned about what is right when all is scalar; note which are enough."""
-    from inductor_probe.accuracy_checks.session import judge_program
+class _Flips:
+    """Runs the script with decisions turned that were taken about what is wrong; notes which are enough.
 
-    before, tried = _wrong_values(record.calls), 0
-    graphs = []
-    for graph in record.graphs:
-        wrong = [*graph.wrong]
-        for place, value in enumerate(graph.wrong):
-            if (
-                tried == _MOST_FLIPS
-                or not value.node
-                or _SCALAR not in {one.setting for one in value.right_when}
-            ):
+    Args:
+        options: `try_s` for all of them, but for one of each of the first values.
+        before: what is wrong without them: see `Judgement`.
+    """
+
+    def __init__(
+        self, run: Run, program: OwnProgram, options: AccuracyOptions, before: Set[Any],
+        progress: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._graphs = {graph.name: graph for graph in run.graphs}
+        self._program, self._progress = program, progress
+        self._options = replace(options, follow=False, vary=False)
+        self._before = before
+        self._certain, self._end = _MOST_CERTAIN, time.monotonic() + options.try_s
+
+    def tried(self, record: AccuracyOutput) -> AccuracyOutput:
+        """Return the record with what became of each."""
+        graphs = []
+        for graph in record.graphs:
+            wrong = [self._of_value(value, graph.graph) for value in graph.wrong]
+            graphs.append(replace(graph, wrong=tuple(wrong)))
+        return replace(record, graphs=tuple(graphs))
+
+    def _of_value(self, value: WrongValue, graph: str) -> WrongValue:
+        from inductor_probe.accuracy_checks.session import judge_program
+
+        right, not_right, untried = list[RightWhen](), list[str](), list[str]()
+        for flip in self._about(value, graph):
+            name = str(flip)
+            certain = flip.kind == "scalar" and self._certain > 0
+            if not certain and time.monotonic() > self._end:
+                untried.append(name)
                 continue
-            tried += 1
-            flip, name = parse_flip(f"scalar {graph.graph}:{value.node}"), f"scalar {value.node}"
-            progress(f"running it once more, with --{name}")
-            turned = replace(program, flips=(*program.flips, flip))
-            after = judge_program(turned, replace(options, follow=False)).calls
-            if after and _wrong_values(after) < before:
-                wrong[place] = replace(value, right_when=(RightWhen("flip", flip=name), *value.right_when))
+            self._certain -= certain
+            self._progress(f"running it once more, with --{name}")
+            turned = replace(self._program, flips=(*self._program.flips, replace(flip, graph=graph)))
+            after = judge_program(turned, self._options)
+            if after.calls and after.wrong_values < self._before:
+                right.append(RightWhen("flip", flip=name))
             else:
-                wrong[place] = replace(value, not_right_when=(*value.not_right_when, name))
-        graphs.append(replace(graph, wrong=tuple(wrong)))
-    return replace(record, graphs=tuple(graphs))
+                not_right.append(name)
+        return replace(
+            value,
+            right_when=(*right, *value.right_when),
+            not_right_when=(*value.not_right_when, *not_right),
+            not_tried=(*value.not_tried, *untried),
+        )
 
-
-def _wrong_values(calls: Sequence[CheckedCall]) -> set[tuple[str, str]]:
-    return {
-        (f"{call.name} {call.where}", value.name)
-        for call in calls
-        for value in call.values
-        if value.verdict == "wrong"
-    }
+    def _about(self, value: WrongValue, graph: str) -> Iterator[Flip]:
+        """Yield the flips about a value, as far as what is known already does not exclude them."""
+        if value.layer not in _MADE_BY_INDUCTOR or graph not in self._graphs:
+            return
+        names = {value.node, value.buffer, value.fx} - {""}
+        is_scalar_right = _SCALAR in {one.setting for one in value.right_when}
+        flips = flips_of(self._graphs[graph].compiled, names)
+        for flip in sorted(flips, key=lambda one: one.kind != "scalar"):
+            if flip.kind != "scalar" or is_scalar_right:
+                yield flip

@@ -11,7 +11,7 @@ import inductor_probe as ip
 from inductor_probe.api.accuracy import SECONDS, TRY_S
 from inductor_probe.cli.completion import CASE, SCRIPT
 from inductor_probe.cli.expect import dumped_or_found
-from inductor_probe.cli.parameters import command, shared_option
+from inductor_probe.cli.parameters import command, seconds, shared_option
 from inductor_probe.cli.screen import OutputFormat, give, progress_line, warn
 from inductor_probe.cli.scripts import SETTINGS, VARIABLES
 
@@ -25,6 +25,8 @@ from inductor_probe.cli.scripts import SETTINGS, VARIABLES
         "--budget", default=f"{SECONDS:.0f}s", help=f"Judging of calls; then of few.  [{SECONDS:.0f}s]"
     ),
     click.option("--vary", is_flag=True, help="With other sizes, memory and values, too."),
+    click.option("--try", "try_s", type=seconds, default=f"{TRY_S:.0f}s", metavar="TIME",
+                 help=f"For changes that may make it right: settings, flips.  [{TRY_S:.0f}s]"),
     click.option("--no-try", "tries", is_flag=True, flag_value=False, default=True,
                  help="Do not look for what makes it right."),
     shared_option("--trust"),
@@ -38,6 +40,7 @@ def accuracy(
     env: dict[str, str],
     budget: float,
     vary: bool,
+    try_s: float,
     tries: bool,
     trust: bool,
     out: Path | None,
@@ -55,7 +58,7 @@ def accuracy(
     opened: Any = dumped_or_found(words, cases, knobs, env, out, may_fail=True)
     with progress_line() as progress:
         answer = ip.accuracy(
-            opened, seconds=budget, try_s=TRY_S if tries else 0.0, vary=vary, trust=trust, progress=progress
+            opened, seconds=budget, try_s=try_s if tries else 0.0, vary=vary, trust=trust, progress=progress
         )
     status = give(answer, output_format, ok=answer.record.verdict != "wrong")
     return max(status, warn(answer.record.problems))
