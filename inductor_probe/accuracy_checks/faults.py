@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import traceback
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 
 import torch
 
+from inductor_probe.accuracy_checks.functional import Written
 from inductor_probe.accuracy_checks.judgement import Judged
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -51,6 +53,10 @@ class Fault:
 def operator_of(node: Any) -> str:
     """Return what a node calls: `aten.argmax`, without its overload; `torch.nn.functional.silu`."""
     target = node.target if isinstance(node, torch.fx.Node) else node
+    if target is operator.getitem:
+        return operator_of(node.args[0])
+    if isinstance(target, Written):
+        target = target.target
     if isinstance(target, torch._ops.OpOverload):
         return str(target.overloadpacket)
     if isinstance(target, str):

@@ -17,7 +17,7 @@ from inductor_probe.accuracy_checks.changes import Change, changes_for
 from inductor_probe.accuracy_checks.decompositions import Decompositions
 from inductor_probe.accuracy_checks.faults import Fault, original_operator, user_line
 from inductor_probe.accuracy_checks.judgement import RIGHT
-from inductor_probe.accuracy_checks.kernels import explain
+from inductor_probe.accuracy_checks.kernels import explain, with_python_wrapper
 from inductor_probe.accuracy_checks.launches import Launched, check_launches, stands_for
 from inductor_probe.accuracy_checks.options import RAISES
 from inductor_probe.accuracy_checks.passes import chains, check_passes
@@ -91,11 +91,14 @@ class Follower:
         return [*table.faults.values()]
 
     def _of_launches(self, ran: Ran) -> Iterator[Fault]:
-        lowered: Lowered = ran.of
+        of: Lowered = ran.of
+        lowered = of
+        if of.lowering is not None and of.lowering.cpp_wrapper:
+            lowered = with_python_wrapper(of, ran.inputs, self._stages)
         launched = check_launches(lowered, ran.inputs)
         self._launched.append((lowered, launched))
         self._tell(
-            "launches", graph=lowered.key, compared=launched.compared, unknown=launched.unknown,
+            "launches", graph=of.key, compared=launched.compared, unknown=launched.unknown,
             problem=launched.problem,
         )  # fmt: skip
         for wrong, part in launched.wrong:

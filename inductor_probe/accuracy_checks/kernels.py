@@ -25,7 +25,7 @@ from inductor_probe.accuracy_checks.values import Interpreter
 
 _MOST_STORED = 8
 ALONE = "its nodes compiled alone"
-_NO_PASSES = {"use_post_grad_passes": False}
+_SETTINGS = {"use_post_grad_passes": False, "fx_graph_cache": False, "cpp_wrapper": False}
 
 
 def compiled(graph: Any, inputs: Sequence[Any]) -> Callable[[], list[Any]]:
@@ -36,14 +36,23 @@ def compiled(graph: Any, inputs: Sequence[Any]) -> Callable[[], list[Any]]:
     from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: PLC0415
     from torch.fx.passes.fake_tensor_prop import FakeTensorProp  # noqa: PLC0415
 
-    settings = {**_NO_PASSES, "fx_graph_cache": False}
-    settings = {name: value for name, value in settings.items() if name in config._config}
+    settings = {name: value for name, value in _SETTINGS.items() if name in config._config}
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = [fake.from_tensor(value) if isinstance(value, torch.Tensor) else value for value in inputs]
     FakeTensorProp(graph, fake).propagate_dont_convert_inputs(*fakes)
     with config.patch(settings), torch.no_grad():
         code = compile_fx_inner(graph, fakes, is_inference=True, cudagraphs=BoxedBool(False))
     return lambda: list(code(cloned(inputs)))
+
+
+def with_python_wrapper(of: Lowered, inputs: list[Any], stages: Stages) -> Lowered:
+    """Return a graph compiled again, for its inputs, with kernels that are called one after the other."""
+    traced = Traced(of.graph)
+    with stages.opened(traced):
+        compiled(copied_graph(of.graph), inputs)
+    [made] = traced.lowered
+    made.compile_id, made.kind, made.number = of.compile_id, of.kind, of.number
+    return made
 
 
 def explain(

@@ -10,14 +10,16 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_flatten
 
+from inductor_probe.accuracy_checks.functional import Written, written_name, written_places
 from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, Judged, judge
 from inductor_probe.accuracy_checks.parts import Part, source
 from inductor_probe.accuracy_checks.stages import Lowered, cloned
@@ -71,19 +73,22 @@ class Launched:
 class Stands:
     """Which FX node's value a buffer has. `written`: of what is written again, the nodes, in order."""
 
-    node: dict[str, str]
-    operation: dict[str, str]
-    written: dict[str, list[tuple[str, str]]]
+    node: dict[str, str] = field(default_factory=dict)
+    operation: dict[str, str] = field(default_factory=dict)
+    written: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
 
 def stands_for(lowered: Lowered) -> Stands:
     """Return which FX node each buffer stands for, as inductor notes it (`ir.Buffer.origin_node`)."""
-    stands = Stands({}, {}, {})
-    order = {node.name: place for place, node in enumerate(lowered.reference.graph.nodes)}
+    stands = Stands()
+    nodes = {node.name: node for node in lowered.reference.graph.nodes}
+    order = {name: place for place, name in enumerate(nodes)}
+    computed: dict[str, str] = {}
     for scheduled in lowered.lowering.scheduler.nodes:
         for operation in scheduled.get_nodes():
             for buffer in operation.get_outputs():
                 name, origin = buffer.get_name(), getattr(buffer.node, "origin_node", None)
+                computed[name] = operation.get_name()
                 mutated = list(buffer.get_mutations())
                 node = getattr(origin, "name", None)
                 if mutated and (node is None or node not in order):
@@ -95,10 +100,34 @@ def stands_for(lowered: Lowered) -> Stands:
                     continue
                 if mutated:
                     for one in mutated:
-                        stands.written.setdefault(one, []).append((node, operation.get_name()))
+                        wrote = written_name(node, stands.node.get(one, one))
+                        if wrote in order:
+                            stands.written.setdefault(one, []).append((wrote, operation.get_name()))
+                        elif not isinstance(nodes[node].target, Written):
+                            stands.written.setdefault(one, []).append((node, operation.get_name()))
                 else:
                     stands.node[name], stands.operation[name] = node, operation.get_name()
+                for read, operand in _operands(operation.node, nodes[node]):
+                    if read not in stands.node and read in computed:
+                        stands.node[read], stands.operation[read] = operand, computed[read]
     return stands
+
+
+def _operands(made: Any, node: Any) -> Iterator[tuple[str, str]]:
+    """Yield the buffers that a call of a library reads, with the FX nodes that they are made for.
+
+    A copy that is made for an operator which wants its operand laid out in a certain way
+    (`ExternKernel.copy_input`) has no node of its own: of `twice(x + 1)` the buffer that holds `x + 1`.
+    """
+    if getattr(made, "op_overload", None) is None:
+        return
+    flat, _ = tree_flatten((node.args, node.kwargs))
+    operands = [one for one in flat if isinstance(getattr(one, "meta", {}).get("val"), torch.Tensor)]
+    reads = getattr(made, "inputs", ())
+    if len(operands) == len(reads):
+        for read, operand in zip(reads, operands, strict=True):
+            if hasattr(read, "get_name"):
+                yield read.get_name(), operand.name
 
 
 def check_launches(lowered: Lowered, inputs: list[Any]) -> Launched:
@@ -121,13 +150,14 @@ class _Checker:
         self._stands = stands_for(lowered)
         nodes = self._graph.graph.nodes
         self._inputs = dict(zip((node for node in nodes if node.op == "placeholder"), inputs, strict=False))
-        self._stored = {*self._stands.node.values()}
-        self._stored |= {node for written in self._stands.written.values() for node, _ in written}
+        stored = {*self._stands.node.values()}
+        stored |= {node for written in self._stands.written.values() for node, _ in written}
         taken = {node.name for node in nodes if node.target is operator.getitem}
-        copied = {source(node).name for node in nodes if node.name in self._stored}
-        self._values = Values(self._graph, inputs, self._stored | taken | copied)
+        copied = {source(node).name for node in nodes if node.name in stored}
+        self._values = Values(self._graph, inputs, stored | taken | copied)
         self._order = {node.name: place for place, node in enumerate(nodes)}
         self._done: set[str] = set()
+        self._launched: set[str] = set()
         self._writes = written_arguments(lowered.module)
 
     def after(
@@ -138,7 +168,7 @@ class _Checker:
         Args:
             names: in its arguments, in order. given: those that get its result. values: of the variables.
         """
-        places = self._writes.get(kernel, ())
+        places = _written_by(kernel, self._writes)
         written = {*given, *(names[place] for place in places if place < len(names))}
         launch: list[tuple[str, str, str, torch.Tensor]] = []
         for name in dict.fromkeys([*names, *given]):
@@ -172,11 +202,15 @@ class _Checker:
                 )
             tensor.copy_(right)
         if suspects:
-            self._judge(suspects, [one[1] for one in launch])
+            self._judge(suspects)
+        self._launched |= {node for _, node, _, _ in launch}
 
-    def _judge(self, suspects: list[WrongBuffer], mine: list[str]) -> None:
-        """Judge buffers by what the launch computes in float64, from what it reads."""
-        part = Part(self._graph, [one.node for one in suspects], self._stored - {*mine}, self._known)
+    def _judge(self, suspects: list[WrongBuffer]) -> None:
+        """Judge buffers by what the launch computes in float64, from what it reads: what others wrote before.
+
+        Of `e = x.exp(); e / e.sum(-1)` in one kernel, `e` may be overwritten there by the quotient.
+        """
+        part = Part(self._graph, [one.node for one in suspects], self._launched, self._known)
         references = part.references()
         noisy: dict[int, list[Value | None]] = {}
 
@@ -193,7 +227,7 @@ class _Checker:
                 if one.judged.verdict == WRONG:
                     wrong.append(one)
         if wrong:
-            part = Part(self._graph, [one.node for one in wrong], self._stored - {*mine}, self._known)
+            part = Part(self._graph, [one.node for one in wrong], self._launched, self._known)
             self._found.wrong.append((wrong, part))
 
     def _known(self, node: Any) -> Any:
@@ -223,6 +257,16 @@ def written_arguments(module: Any) -> dict[str, set[int]]:
             ]
             writes[name] = {place for place, one in enumerate(names) if one.startswith(_TRITON_WRITES)}
     return writes
+
+
+def _written_by(kernel: str, writes: dict[str, set[int]]) -> set[int]:
+    """Return which arguments a launch writes: of a kernel of the module, or of an operator of torch."""
+    if kernel in writes or not kernel.startswith("torch.ops."):
+        return writes.get(kernel, set())
+    target: Any = torch.ops
+    for name in kernel.removeprefix("torch.ops.").split("."):
+        target = getattr(target, name, None)
+    return written_places(target)
 
 
 def source_of(module: Any) -> str:
@@ -268,10 +312,17 @@ def instrumented(module: Any, report: Callable[..., None]) -> Callable[..., Any]
 class _Reporter(ast.NodeTransformer):
     """Puts a call of `report` after statements that launch something."""
 
+    def __init__(self) -> None:
+        self._gives: dict[str, str] = {}
+
     def visit_Expr(self, node: ast.Expr) -> Any:
         return self._with_report(node, node.value)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
+        if isinstance(node.value, ast.Subscript):  # `buf8 = buf7[0]`, of a call that gives several
+            kernel = self._gives.get(_name_in(node.value.value), "")
+            given = [one.id for one in node.targets if isinstance(one, ast.Name)]
+            return self._reported(node, kernel, [], given) if kernel else node
         return self._with_report(node, node.value)
 
     def _with_report(self, node: Any, value: ast.expr) -> Any:
@@ -283,8 +334,12 @@ class _Reporter(ast.NodeTransformer):
         given = [_name_in(keyword.value) for keyword in value.keywords if keyword.arg == "out"]
         if isinstance(node, ast.Assign):
             given += [one.id for one in ast.walk(node.targets[0]) if isinstance(one, ast.Name)]
+            self._gives.update(dict.fromkeys(given, kernel))
         if kernel.removesuffix(".default").endswith("_"):  # aten.index_put_ writes its first argument
             given += names[:1]
+        return self._reported(node, kernel, names, given)
+
+    def _reported(self, node: Any, kernel: str, names: list[str], given: list[str]) -> Any:
         report = f"{REPORT}({node.lineno}, {kernel!r}, {names!r}, {given!r}, locals())"
         return [node, ast.copy_location(ast.parse(report).body[0], node)]
 

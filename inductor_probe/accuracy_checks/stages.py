@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 import wrapt
 
+from inductor_probe.accuracy_checks.functional import functional
 from inductor_probe.accuracy_checks.options import Key
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.harness.inputs import clone
@@ -52,12 +53,15 @@ class Lowered:
     module: Any = None
     code: Any = None
     steps: list[Step] = field(default_factory=list)
+    _reference: Any = None
 
     @property
     def reference(self) -> Any:
         """The last graph that runs outside of inductor: its nodes have the names of those in `graph`."""
-        graphs = (self.graph, *(step.graph for step in reversed(self.steps)))
-        return next(filter(runs_alone, graphs), self.graph)
+        if self._reference is None:
+            graphs = (self.graph, *(step.graph for step in reversed(self.steps)))
+            self._reference = functional(next(filter(runs_alone, graphs), self.graph))
+        return self._reference
 
     @property
     def key(self) -> Key:

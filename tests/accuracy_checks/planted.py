@@ -70,6 +70,41 @@ def overwritten(x, y):
     return flipped
 
 
+@torch.library.custom_op("planted::doubled", mutates_args=())
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+doubled.register_fake(torch.empty_like)
+
+
+@torch.library.custom_op("planted::add_into", mutates_args=("out",))
+def add_into(x: torch.Tensor, out: torch.Tensor) -> None:
+    out.add_(x)
+
+
+@torch.library.custom_op("planted::pair", mutates_args=())
+def pair(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x + 1, x.clone()
+
+
+pair.register_fake(lambda x: (torch.empty_like(x), torch.empty_like(x)))
+
+
+def of_custom_operators(x):
+    between = doubled(x + 1).sin()
+    out = torch.zeros_like(x)
+    add_into(between, out)
+    more, same = pair(out)
+    return more.exp() + same, out
+
+
+def of_consequences(x, w):
+    waves = (x @ w).sin()
+    shares = waves.exp()
+    return (shares / shares.sum(-1, keepdim=True)) @ w
+
+
 def right(x):
     return x.exp().cumsum(0).mean(-1)
 
@@ -97,6 +132,8 @@ if __name__ == "__main__":
         torch.compile(function)(x)
     torch.compile(passed)(x, torch.randn(16, 32))
     torch.compile(in_place)(x.clone())
+    torch.compile(of_custom_operators)(x)
+    torch.compile(of_consequences)(x, torch.randn(32, 32))
     torch.compile(overwritten)(x.clone(), torch.randn(32))
     dynamic = torch.compile(resized, dynamic=True)
     for size in (8, 12):

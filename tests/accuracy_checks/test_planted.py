@@ -21,7 +21,7 @@ LINES = SCRIPT.read_text().splitlines()
 @pytest.fixture(scope="module")
 def answer(tmp_path_factory: pytest.TempPathFactory) -> ip.Accuracy:
     run = ip.dump(SCRIPT, out=tmp_path_factory.mktemp("accuracy"), label="planted")
-    return ip.accuracy(run, try_s=900.0)
+    return ip.accuracy(run, try_s=0.01)
 
 
 def call(answer: ip.Accuracy, name: str) -> CheckedCall:
@@ -45,6 +45,8 @@ def wrong(answer: ip.Accuracy, text: str) -> list[WrongValue]:
         ("x.sin_()", "codegen", "aten.sin"),
         ("x.flip(0).tanh()", "lowering", "aten.tanh"),
         ("elu(self.first(x))", "decomposition", "aten.elu_backward"),
+        ("between = doubled(x + 1).sin()", "codegen", "aten.sin"),
+        ("waves = (x @ w).sin()", "codegen", "aten.sin"),
         ("flipped = x.flip(0) + y", "scheduling", "prims.rev"),
     ],
 )
@@ -60,6 +62,11 @@ def test_a_planted_fault_is_found(answer: ip.Accuracy, text: str, layer: str, op
     assert value.buffer.startswith("buf") or "sin_" in text
     assert value.kernel.startswith("cpp_fused")
     assert value.fx
+
+
+@pytest.mark.parametrize("text", ["shares = waves.exp()", "(shares / shares.sum(", "add_into(between, out)"])
+def test_what_follows_from_a_fault_is_not_named(answer: ip.Accuracy, text: str) -> None:
+    assert wrong(answer, text) == []
 
 
 def test_two_faults_of_one_line_are_both_named(answer: ip.Accuracy) -> None:
@@ -139,3 +146,23 @@ def test_its_screen_begins_with_what_is_wrong(answer: ip.Accuracy) -> None:
     assert text.startswith("Wrong: ")
     assert "is wrong: aten.softplus (planted.py:" in text
     assert "decomposition, its decomposition computes something else" in text
+
+
+WRAPPED = """
+import torch
+from torch._inductor import config
+from torch._inductor.codegen.cpp import CppVecOverrides
+
+CppVecOverrides.sin = staticmethod(lambda x: f"{x}.cos()")
+config.cpp_wrapper = True
+torch.compile(lambda x, w: (x @ w).sin() @ w)(torch.randn(16, 32), torch.randn(32, 32))
+"""
+
+
+def test_a_graph_with_a_wrapper_in_cpp_is_followed_launch_by_launch(tmp_path: Path) -> None:
+    script = tmp_path / "wrapped.py"
+    script.write_text(WRAPPED)
+    answer = ip.accuracy(ip.dump(script, out=tmp_path), try_s=0.0)
+    assert [(one.layer, one.operator, one.node) for one in answer.record.graphs[0].wrong] == [
+        ("codegen", "aten.sin", "op1")
+    ]
