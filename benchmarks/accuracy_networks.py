@@ -2,6 +2,7 @@
 
     python benchmarks/accuracy_networks.py                 the networks of sweep_models.py
     python benchmarks/accuracy_networks.py --only vit,lstm
+    python benchmarks/accuracy_networks.py --memory        most memory of each, beside that of its eager run
     python benchmarks/accuracy_networks.py --operators 0/8 an eighth of the operator database, in float32
 
 A wrong value here is a fault of torch, or of ours: each is looked at before it is written down.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -64,6 +66,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2, help="of each operator")
     parser.add_argument("--dtype", default="float32", help="of their samples")
     parser.add_argument("--seconds", type=float, default=120.0, help="of judging calls")
+    parser.add_argument("--memory", action="store_true", help="measure memory; judge in a process of its own")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if chosen.operators:
@@ -72,6 +75,9 @@ def main() -> None:
             _judged("operators", text, Path(folder), 36000.0)
             return
         for name in chosen.only.split(",") if chosen.only else _names():
+            if chosen.memory:
+                _print_memory(name, Path(folder))
+                continue
             _judged(name, NETWORK.format(here=str(HERE), name=name), Path(folder), chosen.seconds)
 
 
@@ -80,6 +86,25 @@ def _names() -> list[str]:
     import sweep_models  # noqa: PLC0415 - it imports torch
 
     return [*sweep_models.names("cpu")]
+
+
+def _print_memory(name: str, folder: Path) -> None:
+    script = folder / f"{name}_eager.py"
+    script.write_text(NETWORK.format(here=str(HERE), name=name))
+    eager = _most_memory([str(script)], TORCH_COMPILE_DISABLE="1")
+    judged = _most_memory([__file__, "--only", name])
+    print(f"{name}: eager {eager} MiB, judged {judged} MiB: {judged / eager:.1f} times", flush=True)
+
+
+def _most_memory(arguments: list[str], **variables: str) -> int:
+    """Return the most memory of a process, or of one that it started, in MiB."""
+    process = subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.DEVNULL, env={**os.environ, **variables}
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"{' '.join(arguments)} failed")
+    return usage.ru_maxrss // 1024
 
 
 def _judged(name: str, text: str, folder: Path, seconds: float) -> None:

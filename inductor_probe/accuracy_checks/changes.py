@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
@@ -14,6 +14,7 @@ from unittest import mock
 import torch
 
 from inductor_probe.accuracy_checks.faults import Fault
+from inductor_probe.capture.recorders.rewrites import pattern_name
 from inductor_probe.capture.torch_settings import value_of
 
 OF_LOOPS = (
@@ -45,7 +46,9 @@ def changes_for(fault: Fault) -> Iterator[Change]:
     elif not fault.operator:
         yield from map(_setting, ("freezing=False", *OF_LOOPS, "max_fusion_size=1"))
     elif fault.layer == "pass":
-        if fault.cause:
+        if fault.is_pattern:
+            yield Change("pattern", fault.cause, partial(_without_pattern, fault.cause))
+        elif fault.cause:
             yield _setting(f"disabled_passes={fault.cause}")
     elif fault.layer in ("lowering", "scheduling", "codegen", "compiler"):
         if fault.right_alone:
@@ -101,6 +104,21 @@ def _with_setting(name: str, value: Any) -> Iterator[None]:
     if name not in config._config:
         raise LookupError(name)
     with config.patch({name: value}):
+        yield
+
+
+@contextmanager
+def _without_pattern(name: str) -> Iterator[None]:
+    """Leave what a pattern matches as it is."""
+    from torch._inductor import pattern_matcher  # noqa: PLC0415 - not before torch is set up
+
+    def without(apply: Callable[..., None]) -> Callable[..., None]:
+        return lambda entry, *args: apply(entry, *args) if pattern_name(entry) != name else None
+
+    with ExitStack() as stack:
+        for kind in ("Graph", "Lowering", "Replacement"):
+            entry = getattr(pattern_matcher, f"{kind}PatternEntry")
+            stack.enter_context(mock.patch.object(entry, "apply", without(entry.apply)))
         yield
 
 

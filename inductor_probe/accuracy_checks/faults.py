@@ -27,7 +27,7 @@ class Fault:
             generated code.
         user: file and line of the user's code. judged: the values. steps: what was computed on the way, and
             whether that is right.
-        part_of: the operator that `operator` was decomposed from. cause: the decomposition, or the pass.
+        part_of: the operator that `operator` was decomposed from. cause: the pass, or a pattern of one.
         trials: what was changed: kind, name, in the whole `program` or the `kernel`, and whether it is right
             then. untried: names of changes for which there was no time.
         right_alone: whether its nodes are right where they are compiled without the rest of the graph.
@@ -45,6 +45,7 @@ class Fault:
     steps: list[tuple[str, str, str]] = field(default_factory=list)
     part_of: str = ""
     cause: str = ""
+    is_pattern: bool = False
     trials: list[tuple[str, str, str, bool]] = field(default_factory=list)
     untried: list[str] = field(default_factory=list)
     right_alone: bool = False

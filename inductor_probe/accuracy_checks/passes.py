@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -67,10 +66,14 @@ def check_passes(chain: Chain) -> Iterator[Fault]:
     first = outputs_of(steps[0].graph, inputs) if len(steps) > 1 else []
     if len(steps) < 2 or not _wrong(steps[0].graph, first, outputs_of(steps[-1].graph, inputs), inputs):
         return
-    for before, after in pairwise(steps):
-        if _wrong(steps[0].graph, first, outputs_of(after.graph, inputs), inputs):
-            yield from _located(before, after, inputs, graph)
-            return
+    right, wrong = 0, len(steps) - 1
+    while wrong - right > 1:  # bisection: what one pass made wrong, no later one makes right
+        middle = (right + wrong) // 2
+        if _wrong(steps[0].graph, first, outputs_of(steps[middle].graph, inputs), inputs):
+            wrong = middle
+        else:
+            right = middle
+    yield from _located(steps[right], steps[wrong], inputs, graph)
 
 
 def _wrong(graph: Any, right: list[Value | None], other: list[Value | None], inputs: list[Any]) -> bool:
@@ -115,11 +118,12 @@ def _located(before: Step, after: Step, inputs: list[Any], graph: Key | None) ->
             judged = judge(right.eager, other_value, right.reference, partial(noise, one.name))
             if judged.verdict == WRONG:
                 fault = Fault("pass", operator_of(one), judged, fx=one.name, graph=graph)
-                fault.user, fault.cause = user_line(one), after.name
+                fault.user, fault.cause, fault.is_pattern = user_line(one), after.name, after.is_pattern
+                kind = "pattern" if after.is_pattern else "pass"
                 what = f"{other.name} = {operator_of(other)}" if other.name != one.name else one.name
                 fault.steps = [
                     ("graph before the pass", f"{one.name} = {operator_of(one)}", RIGHT),
-                    (f"pass {after.name}" if after.name else "a pass", what, WRONG),
+                    (f"{kind} {after.name}" if after.name else f"a {kind}", what, WRONG),
                 ]
                 yield fault
                 return

@@ -200,6 +200,7 @@ def _wrong(event: Event) -> WrongValue:
         user_line=_line(event["user"]),
         layer=event["layer"],
         cause=event["cause"],
+        is_pattern=event["is_pattern"],
         steps=tuple(AccuracyStep(*step) for step in event["steps"]),
         right_when=right_when,
         not_right_when=tuple(name for name in names if name not in {one.name for one in right_when}),

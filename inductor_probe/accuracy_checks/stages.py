@@ -20,6 +20,7 @@ import wrapt
 
 from inductor_probe.accuracy_checks.functional import functional
 from inductor_probe.accuracy_checks.options import Key
+from inductor_probe.capture.recorders.rewrites import pattern_name
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.harness.inputs import clone
 
@@ -29,11 +30,12 @@ PASSES = ("pre_grad_passes", "joint_graph_passes", "post_grad_passes")
 
 @dataclass
 class Step:
-    """A graph as it is after a pass, or before the first one (`name` is empty then)."""
+    """A graph as it is after a pass, or a pattern of one, or before the first (`name` is empty then)."""
 
     stage: str
     name: str
     graph: Any
+    is_pattern: bool = False
 
 
 @dataclass
@@ -100,6 +102,7 @@ class Stages:
         self.runs: list[Ran] = []
         self._recording = False
         self._open: list[Traced] = []
+        self._passes: list[Any] = []
         self._lowered: list[Lowered] = []
         self._of: dict[int, Lowered] = {}
         self.missing: list[str] = []
@@ -115,6 +118,10 @@ class Stages:
             "torch.fx.passes.graph_transform_observer": {
                 "GraphTransformObserver.__enter__": self._around_enter,
                 "GraphTransformObserver.__exit__": self._around_exit,
+            },
+            "torch._inductor.pattern_matcher": {
+                f"{kind}PatternEntry.apply": self._around_apply
+                for kind in ("Graph", "Lowering", "Replacement")
             },
             "torch._inductor.graph": {
                 "GraphLowering.__init__": self._around_lowering,
@@ -220,6 +227,7 @@ class Stages:
 
     def _around_enter(self, enter: Callable[..., Any]) -> Callable[..., Any]:
         def keep_and_enter(observer: Any) -> Any:
+            self._passes.append(observer)
             self._keep(observer.subsystem, "", observer.gm)
             return enter(observer)
 
@@ -228,13 +236,24 @@ class Stages:
     def _around_exit(self, leave: Callable[..., Any]) -> Callable[..., Any]:
         def leave_and_keep(observer: Any, *args: Any) -> Any:
             result = leave(observer, *args)
+            self._passes.remove(observer)
             self._keep(observer.subsystem, observer.passname, observer.gm)
             return result
 
         return leave_and_keep
 
-    def _keep(self, stage: str | None, name: str, gm: Any) -> None:
-        """Keep a graph if it is not the one that was kept last; `name` is the pass that made it."""
+    def _around_apply(self, apply: Callable[..., Any]) -> Callable[..., Any]:
+        def apply_and_keep(entry: Any, match: Any, graph: Any, node: Any) -> Any:
+            result = apply(entry, match, graph, node)
+            if self._passes:
+                stage, name = self._passes[-1].subsystem, pattern_name(entry)
+                self._keep(stage, name, graph.owning_module, is_pattern=True)
+            return result
+
+        return apply_and_keep
+
+    def _keep(self, stage: str | None, name: str, gm: Any, *, is_pattern: bool = False) -> None:
+        """Keep a graph if it is not the one that was kept last; `name` is what made it."""
         if not self._open or not isinstance(gm, torch.fx.GraphModule):
             return
         traced = self._open[-1]
@@ -244,7 +263,7 @@ class Stages:
             steps = traced.joint if stage == "joint_graph_passes" else traced.before
         if steps is None or stage not in PASSES or (steps and text_of(gm) == text_of(steps[-1].graph)):
             return
-        steps.append(Step(stage, name if steps else "", copied_graph(gm)))
+        steps.append(Step(stage, name if steps else "", copied_graph(gm), is_pattern))
 
     def _around_lowering(self, init: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(init)

@@ -80,14 +80,14 @@ class RightWhen(Struct, frozen=True):
     """A change that makes a value right.
 
     Attributes:
-        kind: `setting` of torch, `variable` of the environment, `flip` of a decision, `decomposition` left
-            out, `fallback` (the operator is called as a function of a library), `backend` of torch.compile.
+        kind: `setting` of torch, `variable` of the environment, `flip` of a decision, `decomposition` or
+            `pattern` left out, `fallback` (the operator is called as a function of a library).
         setting: `inductor.cpp.simdlen=1`; of another kind the operator: `aten.gelu`. flip: `scalar op0`.
         checked: whether it was compiled so and compared. by: the user's own call (`program`), or the nodes
             of the kernel alone (`kernel`).
     """
 
-    kind: Literal["setting", "variable", "flip", "decomposition", "fallback"]
+    kind: Literal["setting", "variable", "flip", "decomposition", "pattern", "fallback"]
     setting: str | None = None
     flip: str | None = None
     checked: bool = True
@@ -116,7 +116,7 @@ class WrongValue(Struct, frozen=True, kw_only=True):
         index: of the first wrong element. eager, compiled, reference: its values.
         elements, wrong: how many there are, and are wrong.
         user_line: of the program. kernel_line: of `output_code.py`, where the operator is computed.
-        layer: who makes it so. cause: the decomposition, or the pass, by its name in torch.
+        layer: who makes it so. cause: the pass, or the pattern of one, by its name in torch.
         steps: values on the way. right_when: changes that make it right; `not_right_when` that do not;
             `not_tried` those for which there was no time.
     """
@@ -139,6 +139,7 @@ class WrongValue(Struct, frozen=True, kw_only=True):
     kernel_line: CodeLine | None = None
     layer: Layer
     cause: str = ""
+    is_pattern: bool = False
     steps: tuple[AccuracyStep, ...] = ()
     right_when: tuple[RightWhen, ...] = ()
     not_right_when: tuple[str, ...] = ()

@@ -249,7 +249,7 @@ class _Recorder:
             named = _cells(entry).get("search_fn") or getattr(entry, "handler", None)
             where = place_of(named) if named and hasattr(named, "__code__") else place
             cause: CauseCode = "pattern"
-            operands: dict[str, Operand] = {"pattern": _name(entry)}
+            operands: dict[str, Operand] = {"pattern": pattern_name(entry)}
             padded = self._padding.cause_of(tuple(node.name for node in match.nodes))
             if padded is not None and _check(entry).__name__ in _PADDING:
                 cause, operands = padded[0], operands | padded[1]
@@ -279,7 +279,7 @@ class _Recorder:
         cause, more = padded or ("check-refused", {})
         operands: dict[str, Operand] = {
             **more,
-            "patterns": tuple(dict.fromkeys(_name(entry) for entry, *_ in entries)),
+            "patterns": tuple(dict.fromkeys(pattern_name(entry) for entry, *_ in entries)),
             "check": check.__name__,
             **why,
             **self._where(one),
@@ -374,7 +374,7 @@ def _groups(one: _Pass) -> Iterable[tuple[dict[str, _Erased], list[str]]]:
         yield gone, list(dict.fromkeys(took_over))
 
 
-def _name(entry: Any) -> str:
+def pattern_name(entry: Any) -> str:
     """Return the name of a pattern: that of its handler, or of the function that was traced to make it."""
     function = getattr(entry, "handler", None) or _cells(entry).get("search_fn")
     function = getattr(function, "func", function)

@@ -83,7 +83,7 @@ def layer_sentence(value: WrongValue) -> str:
     elif value.layer == "codegen" and seen_at.get("loop body") != "right":
         text = "the graph of FX is right, the kernel is not; of the loop body it is not known"
     if value.cause and value.cause != FREEZING:
-        text = f"{text}: {value.cause}"
+        text = f"{text}: {'pattern ' if value.is_pattern else ''}{value.cause}"
     steps = [step for step in value.steps if step.place in _SHOWN_STEPS and step.value]
     seen = "; ".join(map(_step, steps))
     return f"{value.layer}, {text}{f' ({seen})' if seen else ''}"
@@ -95,6 +95,8 @@ def right_when_text(change: RightWhen) -> str:
     match change.kind:
         case "decomposition":
             text = f"{change.setting} is not decomposed"
+        case "pattern":
+            text = f"pattern {change.setting} is left out"
         case "fallback":
             text = f"{change.setting} is called as a function of ATen"
         case "flip":
