@@ -16,6 +16,7 @@ from typing import Any
 
 import wrapt
 
+from inductor_probe.accuracy_checks import interpreted
 from inductor_probe.accuracy_checks.options import RAISES, AccuracyOptions
 from inductor_probe.capture import flips, torch_settings
 from inductor_probe.capture.callables import Callables, Callee, context, copied, name_of, untraced, where_of
@@ -194,6 +195,10 @@ def main() -> None:
     judge = Judge(chosen, tell)
     judge.install()
     log = EventLog(Path(chosen.folder))
+    if chosen.target is not None:
+        os.environ.update(interpreted.ENVIRONMENT)
+        for name, set_all in interpreted.hooks(chosen.target, log):
+            wrapt.register_post_import_hook(set_all, name)
     named = flips.settings_without_dump(chosen.flips, chosen.folder)
     for name, set_all in torch_settings.hooks((*ALWAYS, *named, *chosen.settings), log):
         wrapt.register_post_import_hook(set_all, name)

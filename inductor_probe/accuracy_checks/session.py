@@ -63,7 +63,7 @@ def judge_program(
     with ScriptProcess(
         program,
         CHILD,
-        lambda folder: options.in_folder(folder, program.settings, program.flips),
+        lambda folder: options.in_folder(folder, program.settings, program.flips, program.target),
         patience=_PATIENCE_S,
     ) as process:
         events = process.seen

@@ -85,7 +85,7 @@ def accuracy(
     run = opened.run if isinstance(opened, Graph) else opened
     if not run.graphs and not (run.manifest and run.manifest.failures):
         raise run.empty()
-    program = program_of(run, trust=trust, may_fail=True)
+    program = program_of(run, trust=trust, may_fail=True, simulated=True)
     if isinstance(program, NoOwnCall):
         raise ProbeError(*_why_not(program, run))
     begin, tell = time.monotonic(), progress or (lambda text: None)
@@ -155,6 +155,7 @@ def _record(run: Run, judgement: Judgement, names: Mapping[Key, str]) -> Accurac
         graphs=tuple(graphs),
         wrong=tuple(nowhere),
         not_judged=judgement.not_judged,
+        simulated=run.manifest.gpu.device if run.manifest and run.manifest.gpu else "",
         problem=judgement.problem or ("" if judgement.calls or judgement.not_judged else _NO_CALL),
     )
 

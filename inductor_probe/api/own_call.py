@@ -127,12 +127,22 @@ def own_pair(
 
 
 def program_of(
-    run: RunOnDisk, *, threads: int | None = None, trust: bool = False, may_fail: bool = False
+    run: RunOnDisk,
+    *,
+    threads: int | None = None,
+    trust: bool = False,
+    may_fail: bool = False,
+    simulated: bool = False,
 ) -> OwnProgram | NoOwnCall:
-    """Return how the script of a run is run again, or why it is not; for the rest see `recipe_of`."""
+    """Return how the script of a run is run again, or why it is not; for the rest see `recipe_of`.
+
+    Args:
+        simulated: a simulated GPU will do: nothing is timed.
+    """
     from inductor_probe.api.baseline import recipe_of, why_not_as_it_is
     from inductor_probe.capture.scripts import script_arguments
     from inductor_probe.capture.torch_settings import is_setting
+    from inductor_probe.machine.targets import find_gpu_target
     from inductor_probe.measuring.script_process import LIMIT_S, OwnProgram
 
     try:
@@ -140,7 +150,8 @@ def program_of(
     except ProbeError as error:
         return NoOwnCall("no-script", error.message)
     manifest = run.manifest
-    if manifest is None or recipe.target is not None:
+    target = find_gpu_target(recipe.target) if isinstance(recipe.target, str) else recipe.target
+    if manifest is None or (target is not None and not simulated):
         return NoOwnCall("simulated")
     if manifest.dump is not None and manifest.dump.pid != manifest.dump.script:
         return NoOwnCall("other-process")
@@ -155,6 +166,7 @@ def program_of(
         variables=recipe.variables,
         flips=recipe.flips,
         threads=threads,
+        target=target,
         limit_s=max(LIMIT_S, _TIMES * manifest.duration_s),
     )
 

@@ -13,7 +13,7 @@ from inductor_probe.cli.completion import CASE, SCRIPT
 from inductor_probe.cli.expect import dumped_or_found
 from inductor_probe.cli.parameters import command, seconds, shared_option
 from inductor_probe.cli.screen import OutputFormat, give, progress_line, warn
-from inductor_probe.cli.scripts import SETTINGS, VARIABLES
+from inductor_probe.cli.scripts import SETTINGS, SIMULATED, VARIABLES
 
 
 @command(
@@ -21,6 +21,7 @@ from inductor_probe.cli.scripts import SETTINGS, VARIABLES
     click.option("--case", "cases", multiple=True, type=CASE, help="A case of the scenario."),
     SETTINGS,
     VARIABLES,
+    SIMULATED,
     shared_option(
         "--budget", default=f"{SECONDS:.0f}s", help=f"Judging of calls; then of few.  [{SECONDS:.0f}s]"
     ),
@@ -38,6 +39,7 @@ def accuracy(
     cases: tuple[str, ...],
     knobs: dict[str, str],
     env: dict[str, str],
+    target: str | None,
     budget: float,
     vary: bool,
     try_s: float,
@@ -51,11 +53,12 @@ def accuracy(
     SCRIPT is dumped first. The script of a run is run again, the latest one if left out: each call of what it
     compiles is made eagerly, in float64, and compiled. What differs by more than rounding is followed down:
     through decompositions, passes, each launch and its loop body, to the operator that is wrong first, with
-    its values, and the layer of the compiler that makes it so.
+    its values, and the layer of the compiler that makes it so. With --target, and of a run that was made with
+    it, the GPU is simulated, and triton's interpreter runs the kernels.
 
     Exit status 1 if something is wrong.
     """
-    opened: Any = dumped_or_found(words, cases, knobs, env, out, may_fail=True)
+    opened: Any = dumped_or_found(words, cases, knobs, env, out, target=target, may_fail=True)
     with progress_line() as progress:
         answer = ip.accuracy(
             opened, seconds=budget, try_s=try_s if tries else 0.0, vary=vary, trust=trust, progress=progress

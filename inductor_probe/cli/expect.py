@@ -98,19 +98,21 @@ def dumped_or_found(
     env: dict[str, str],
     out: Path | None,
     *,
+    target: str | None = None,
     compile_may_fail: bool = False,
     may_fail: bool = False,
 ) -> ip.Run | ip.Graph:
     """Return the run or graph that is named; a script is dumped, and has to end well.
 
-    With `compile_may_fail` it may end with the exception of a compile, with `may_fail` with any.
+    With `compile_may_fail` it may end with the exception of a compile, with `may_fail` with any. `target` is
+    a GPU that is simulated.
     """
     from inductor_probe.api.meaning import meaning_of
     from inductor_probe.api.verbs import open_target
 
     if not words:
         return open_target(None)
-    of_script = bool(cases or knobs or env or words[1:])
+    of_script = bool(cases or knobs or env or target or words[1:])
     meaning = meaning_of(words[0], Path.cwd(), of_script=of_script)
     if meaning.beside:
         say(meaning.beside)
@@ -118,7 +120,16 @@ def dumped_or_found(
     if script is None:
         return open_target(meaning.target)
     say(f"dumping {script}")
-    run = ip.dump(script, args=words[1:], cases=cases, knobs=knobs, env=env, out=out, stdout_to_stderr=True)
+    run = ip.dump(
+        script,
+        args=words[1:],
+        cases=cases,
+        knobs=knobs,
+        env=env,
+        target=target,
+        out=out,
+        stdout_to_stderr=True,
+    )
     manifest = run.manifest
     if manifest and manifest.outcome == "interrupted":
         raise StoppedError("interrupted while it was dumped", f"what was compiled is in {relative(run.path)}")

@@ -20,6 +20,7 @@ from msgspec import Struct
 from inductor_probe.machine.python_child import WRITE_FILES
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.flip import Flip
+from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.own_call import NoOwnCallCode
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ _LINES = 3
 class OwnProgram(Struct, frozen=True, kw_only=True):
     """How the script is run: as `probe dump` ran it, without what that records.
 
-    `threads` are of torch and OpenMP where they are to be others than the script's own.
+    `threads` are of torch and OpenMP where they are to be others than the script's own; `target` is the GPU
+    that is simulated.
     """
 
     script: Path
@@ -44,6 +46,7 @@ class OwnProgram(Struct, frozen=True, kw_only=True):
     variables: Mapping[str, str]
     flips: tuple[Flip, ...] = ()
     threads: int | None = None
+    target: GpuTarget | None = None
     limit_s: float = LIMIT_S
 
 

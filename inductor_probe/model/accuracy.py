@@ -192,6 +192,7 @@ class AccuracyOutput(Output, frozen=True, kw_only=True):
         calls: for each callable. graphs: each that was called.
         wrong: what is wrong above all graphs, or was found in none: layers `dynamo` and `joint-graph`.
         not_judged: calls that could not be, and why. problem: why nothing was judged.
+        simulated: the GPU, where it was, and triton's interpreter ran the kernels.
         seconds: it took.
     """
 
@@ -203,4 +204,5 @@ class AccuracyOutput(Output, frozen=True, kw_only=True):
     wrong: tuple[WrongValue, ...] = ()
     not_judged: tuple[str, ...] = ()
     problem: str = ""
+    simulated: str = ""
     seconds: float = 0.0

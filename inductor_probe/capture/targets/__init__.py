@@ -16,7 +16,7 @@ as the child. What cannot be put in place becomes a note, and the compile fails 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -30,8 +30,14 @@ ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": ""}
 """No real GPU takes part, where there is one."""
 
 
-def hooks(target: GpuTarget, events: EventLog) -> Iterator[tuple[str, Callable[[ModuleType], None]]]:
-    """Yield for each module of torch, triton or ours what is to be called when it is imported."""
+def hooks(
+    target: GpuTarget, events: EventLog, *, without: Collection[Substitute] = ()
+) -> Iterator[tuple[str, Callable[[ModuleType], None]]]:
+    """Yield for each module of torch, triton or ours what is to be called when it is imported.
+
+    Args:
+        without: what someone else puts in place.
+    """
     steps: tuple[tuple[str, Substitute, Callable[[Any], None]], ...] = (
         ("torch.cuda", "device-queries", lambda module: queries.answer(module, target)),
         ("torch", "device-guard", device.set_guard),
@@ -47,6 +53,8 @@ def hooks(target: GpuTarget, events: EventLog) -> Iterator[tuple[str, Callable[[
         ("torch._inductor.output_code", "results-in-eager", Graphs(events).hook),
     )
     for name, substitute, step in steps:
+        if substitute in without:
+            continue
         yield name, functools.partial(_put_in_place, step, substitute, events)
     yield "torch", queries.answer_as_a_whole
     yield "torch._inductor.compile_fx", lambda module: compilation.note_refused(module, target, events)

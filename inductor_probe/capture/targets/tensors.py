@@ -37,6 +37,7 @@ def register_kernels(torch: Any) -> None:
     own = {
         "aten::resize_": _resize_,
         "aten::set_.source_Storage_storage_offset": _set_storage,
+        "aten::set_.source_Storage": _set_whole_storage,
         "aten::set_.source_Tensor": _set_tensor,
         "aten::cudnn_batch_norm": _batch_norm,
         "aten::cudnn_batch_norm_backward": _batch_norm_backward,
@@ -62,6 +63,15 @@ def register_kernels(torch: Any) -> None:
             kernel = torch.compiler.disable(own.get(name) or _kernel(name))
             libraries[space].m.impl(operator, "CUDA", kernel, False)
     _kept.extend(libraries.values())
+    clone = torch.UntypedStorage.clone
+    torch.UntypedStorage.clone = lambda storage: _cloned(storage) if storage.is_cuda else clone(storage)
+
+
+def _cloned(storage: Any) -> Any:
+    """`torch.UntypedStorage.clone`, which `copy.deepcopy` calls: a build for the CPU makes no other."""
+    torch = sys.modules["torch"]
+    memory = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+    return memory.clone().untyped_storage()
 
 
 def _batch_norm(*args: Any) -> Any:
@@ -232,6 +242,11 @@ def _set_storage(tensor: Any, storage: Any, offset: Any, size: Any, stride: Any 
     """`aten::set_.source_Storage_storage_offset`."""
     torch = sys.modules["torch"]
     return _set(tensor, storage, offset, size, stride or torch.empty(size, device="meta").stride())
+
+
+def _set_whole_storage(tensor: Any, storage: Any) -> Any:
+    """`aten::set_.source_Storage`: all that it holds, in one dimension."""
+    return _set(tensor, storage, 0, (storage.nbytes() // tensor.itemsize,), (1,))
 
 
 def _resize_(tensor: Any, size: Any, *, memory_format: Any = None) -> Any:

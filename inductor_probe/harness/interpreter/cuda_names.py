@@ -44,6 +44,15 @@ def stand_in(relaid: set[str]) -> None:
         setattr(torch.cuda, name, lambda *_: None)
 
 
+def on_simulated() -> None:
+    """Set what generated wrappers call of CUDA where a device is simulated (`capture/targets`)."""
+    torch._C._cuda_getCurrentRawStream = lambda index: 0
+    GUARDS._empty_strided_cuda = lambda size, stride, dtype: torch.empty_strided(
+        size, stride, dtype=dtype, device="cuda"
+    )
+    GUARDS.assert_size_stride = size_and_stride(GUARDS.assert_size_stride, set())
+
+
 def size_and_stride(check: Callable[..., None], relaid: set[str]) -> Callable[..., None]:
     """Return `assert_size_stride` for results of operators that have other strides on the CPU.
 
@@ -57,7 +66,9 @@ def size_and_stride(check: Callable[..., None], relaid: set[str]) -> Callable[..
             and tuple(tensor.shape) == tuple(size)
             and tuple(tensor.stride()) != tuple(stride)
         ):
-            laid_out = torch.empty_strided(size, stride, dtype=tensor.dtype).copy_(tensor)
+            laid_out = torch.empty_strided(size, stride, dtype=tensor.dtype, device=tensor.device).copy_(
+                tensor
+            )
             tensor.set_(laid_out.untyped_storage(), 0, size, stride)
             relaid.add(name)
         check(tensor, size, stride, *(() if name is None else (name,)))

@@ -21,11 +21,14 @@ from inductor_probe.report.words.accuracy import (
     off_sentence,
     off_text,
     right_when_text,
+    simulated_sentence,
     value_sentence,
     verdict_sentence,
 )
 
 _MOST_VALUES = 6
+_NO_GPU = ("NVIDIA driver", "CUDA enabled", "CUDA-capable device")
+"""What torch says where a script asks for a GPU, and there is none."""
 
 
 def accuracy_page(record: AccuracyOutput) -> Iterator[Block]:
@@ -38,10 +41,14 @@ def accuracy_page(record: AccuracyOutput) -> Iterator[Block]:
         yield from _wrong(value, None)
     for call in record.calls:
         yield from _call(call, located=any(graph.wrong for graph in record.graphs) or bool(record.wrong))
+    if record.simulated:
+        yield RemarkLine("analysis", simulated_sentence(record))
     for text in record.not_judged:
         yield RemarkLine("missed", f"not judged: {text}")
     if record.problem:
         yield RemarkLine("missed", record.problem)
+        if not record.simulated and any(words in record.problem for words in _NO_GPU):
+            yield Line(("  --target h100 simulates a GPU", "dim"))
 
 
 def _wrong(value: WrongValue, graph: GraphAccuracy | None) -> Iterator[Block]:

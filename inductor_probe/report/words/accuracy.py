@@ -45,6 +45,14 @@ def verdict_sentence(record: AccuracyOutput) -> str:
             return f"Wrong: {judged} judged, {found}."
 
 
+def simulated_sentence(record: AccuracyOutput) -> str:
+    """Say what ran in the place of a GPU."""
+    return (
+        f"{record.simulated} was simulated: triton's interpreter ran its kernels, and the CPU what libraries "
+        "compute; what Triton and ptxas make of a kernel was not judged"
+    )
+
+
 def value_sentence(value: WrongValue) -> str:
     """Say what the first wrong element is, and should be."""
     index = list(value.index) if value.index else ""
