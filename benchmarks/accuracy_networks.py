@@ -93,18 +93,20 @@ def _print_memory(name: str, folder: Path) -> None:
     script.write_text(NETWORK.format(here=str(HERE), name=name))
     eager = _most_memory([str(script)], TORCH_COMPILE_DISABLE="1")
     judged = _most_memory([__file__, "--only", name])
-    print(f"{name}: eager {eager} MiB, judged {judged} MiB: {judged / eager:.1f} times", flush=True)
+    times = f"{judged / eager:.1f} times" if eager and judged else "it did not end well"
+    print(f"{name}: eager {eager} MiB, judged {judged} MiB: {times}", flush=True)
 
 
 def _most_memory(arguments: list[str], **variables: str) -> int:
-    """Return the most memory of a process, or of one that it started, in MiB."""
+    """Return the most memory of a process, or of one that it started, in MiB; 0 of one that failed."""
     process = subprocess.Popen(
-        [sys.executable, *arguments], stdout=subprocess.DEVNULL, env={**os.environ, **variables}
+        [sys.executable, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **variables},
     )
     _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(f"{' '.join(arguments)} failed")
-    return usage.ru_maxrss // 1024
+    return 0 if status else usage.ru_maxrss // 1024
 
 
 def _judged(name: str, text: str, folder: Path, seconds: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ pytestmark = [
     pytest.mark.usefixtures("warm"),
     pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed"),
 ]
-SCRIPT = '''
+SCRIPT = """
 import torch
 from torch._inductor.codegen.triton import TritonOverrides
 
@@ -46,7 +45,7 @@ x = torch.randn(16, 32, device="cuda")
 torch.compile(waves)(x, torch.randn(32, 40, device="cuda"))
 torch.compile(right)(x)
 torch.compile(Trained().cuda())(torch.randn(5, 8, device="cuda")).square().sum().backward()
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +57,11 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> ip.Accuracy:
 
 
 def test_a_fault_of_triton_code_is_found_without_a_gpu(answer: ip.Accuracy) -> None:
-    found = [(one.layer, one.operator, one.user_line) for graph in answer.record.graphs for one in graph.wrong]
-    assert [(layer, operator) for layer, operator, _ in found] == [("codegen", "aten.sin")] * 2
-    lines = [line.text for *_, line in found if line is not None]
+    found = [one for graph in answer.record.graphs for one in graph.wrong]
+    assert [(one.layer, one.operator) for one in found] == [("codegen", "aten.sin")] * 2
+    lines = [one.user_line.text for one in found if one.user_line is not None]
     assert lines == ["inner = (x @ w).sin()", "return self.first(x).cos()"]
-    kernels = [one.kernel for graph in answer.record.graphs for one in graph.wrong]
-    assert all(kernel.startswith("triton_") for kernel in kernels)
+    assert all(one.kernel.startswith("triton_") for one in found)
 
 
 def test_what_is_right_on_a_simulated_gpu_is_right(answer: ip.Accuracy) -> None:
