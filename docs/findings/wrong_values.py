@@ -1,17 +1,20 @@
-"""Programs whose compiled results are wrong, in torch 2.13.0 and 2.15.0: what eager and compiled code give."""
+"""Programs whose compiled results are wrong, in torch 2.13.0 and 2.15.0: what both give."""
 
 import torch
 
 
-def smallest(x):
+def smallest(x: torch.Tensor) -> torch.Tensor:
+    """Return the smallest of 8-bit numbers."""
     return x.min()
 
 
-def small_atanh(x):
+def small_atanh(x: torch.Tensor) -> torch.Tensor:
+    """Return what is nearly x, where x is small."""
     return torch.atanh(x)
 
 
-def days(ticks):
+def days(ticks: torch.Tensor) -> torch.Tensor:
+    """Return numbers from 0 to 7."""
     return torch.remainder(ticks, 7.0)
 
 
