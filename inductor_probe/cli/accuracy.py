@@ -30,6 +30,7 @@ from inductor_probe.cli.scripts import SETTINGS, SIMULATED, VARIABLES
                  help=f"For changes that may make it right: settings, flips.  [{TRY_S:.0f}s]"),
     click.option("--no-try", "tries", is_flag=True, flag_value=False, default=True,
                  help="Do not look for what makes it right."),
+    click.option("--cost", is_flag=True, help="Time your call with each change that makes it right."),
     shared_option("--trust"),
     shared_option("--out"),
 )  # fmt: skip
@@ -44,6 +45,7 @@ def accuracy(
     vary: bool,
     try_s: float,
     tries: bool,
+    cost: bool,
     trust: bool,
     out: Path | None,
     output_format: OutputFormat,
@@ -61,7 +63,13 @@ def accuracy(
     opened: Any = dumped_or_found(words, cases, knobs, env, out, target=target, may_fail=True)
     with progress_line() as progress:
         answer = ip.accuracy(
-            opened, seconds=budget, try_s=try_s if tries else 0.0, vary=vary, trust=trust, progress=progress
+            opened,
+            seconds=budget,
+            try_s=try_s if tries else 0.0,
+            vary=vary,
+            cost=cost,
+            trust=trust,
+            progress=progress,
         )
     status = give(answer, output_format, ok=answer.record.verdict != "wrong")
     return max(status, warn(answer.record.problems))

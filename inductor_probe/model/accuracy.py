@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from inductor_probe.model.output import Output
+from inductor_probe.model.own_call import NoOwnCall, OwnPair
 from inductor_probe.model.timing import Element
 
 Verdict: TypeAlias = Literal["right", "rounding", "wrong", "undecided"]
@@ -83,6 +84,7 @@ class RightWhen(Struct, frozen=True):
         kind: `setting` of torch, `variable` of the environment, `flip` of a decision, `decomposition` or
             `pattern` left out, `fallback` (the operator is called as a function of a library).
         setting: `inductor.cpp.simdlen=1`; of another kind the operator: `aten.gelu`. flip: `scalar op0`.
+        cost: of the program's own call, A as it is, B with the change; `not_timed`: why there is none.
         checked: whether it was compiled so and compared. by: the user's own call (`program`), or the nodes
             of the kernel alone (`kernel`).
     """
@@ -92,6 +94,8 @@ class RightWhen(Struct, frozen=True):
     flip: str | None = None
     checked: bool = True
     by: Literal["program", "kernel"] = "program"
+    cost: OwnPair | None = None
+    not_timed: NoOwnCall | None = None
 
     @property
     def name(self) -> str:

@@ -17,6 +17,7 @@ from inductor_probe.model.timing import Element
 from inductor_probe.report.document import Block, Cell, Column, Facts, Line, RemarkLine, Table
 from inductor_probe.report.units import counted
 from inductor_probe.report.words.accuracy import (
+    cost_sentences,
     layer_sentence,
     off_sentence,
     off_text,
@@ -69,6 +70,7 @@ def _wrong(value: WrongValue, graph: GraphAccuracy | None) -> Iterator[Block]:
             ("kernel", kernel or value.kernel),
             ("layer", layer_sentence(value)),
             ("right when", "; ".join(map(right_when_text, value.right_when))),
+            *(("costs", text) for text in cost_sentences(value)),
             ("wrong with", ", ".join(value.not_right_when) if not value.right_when else ""),
             ("not tried", f"{', '.join(value.not_tried)}: no time was left" if value.not_tried else ""),
         )

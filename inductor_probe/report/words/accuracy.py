@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
 from inductor_probe.model.accuracy import AccuracyOutput, AccuracyStep, Layer, Off, RightWhen, WrongValue
 from inductor_probe.report.units import counted
+from inductor_probe.report.words.own_call import cost_sentence, why_no_own_call
 
 _LAYERS: dict[Layer, str] = {
     "dynamo": "dynamo traced another program",
@@ -114,6 +119,15 @@ def right_when_text(change: RightWhen) -> str:
         case _:
             text = f"--set {change.name}"
     return f"{text}{alone}"
+
+
+def cost_sentences(value: WrongValue) -> Iterator[str]:
+    """Say of each change that was timed what it costs."""
+    for change in value.right_when:
+        if change.cost is not None:
+            yield cost_sentence(change.cost, right_when_text(replace(change, by="program")))
+        elif change.not_timed is not None:
+            yield why_no_own_call(change.not_timed, f"calls with {change.name}")
 
 
 def _step(step: AccuracyStep) -> str:

@@ -126,6 +126,12 @@ def pair_sentence(own: OwnPair) -> str:
     return f"{text}, {threads}: A {duration(own.a.seconds)} a call, B {duration(own.b.seconds)}"
 
 
+def cost_sentence(own: OwnPair, change: str) -> str:
+    """Return what the call takes with a change, against that without, without a full stop."""
+    text = _against(own.comparison, f"{own.b.name} with {change}", "as it is")
+    return f"{text}: {duration(own.a.seconds)} a call, {duration(own.b.seconds)} with it"
+
+
 def how_pair_timed(own: OwnPair) -> str:
     """Return which calls were timed, and where."""
     calls = []
