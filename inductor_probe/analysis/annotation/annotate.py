@@ -85,7 +85,7 @@ def computing_line(graph: CompiledGraph, kernel: str, node: str, called: str) ->
     """Return the line of `output_code.py` on which a kernel computes an operator of a scheduler node.
 
     That is one that calls a function of the operator's name (`exp`); else one whose text has its sign (`-` of
-    `sub`); else the one that stores the node's value.
+    `sub`); else the first that stores the node's value.
 
     Args:
         called: the operator, without its namespace.
@@ -254,7 +254,7 @@ class _Annotator:
         sign = _SIGN_OF.get(called, f"{called}(")
         signed = [row for row in mine if sign in self._lines[row - 1].partition("=")[2]]
         stores = [row for row, origin in mine.items() if any(use.kind != "load" for use, _ in origin.uses)]
-        row = next((rows[0] for rows in (named, signed, stores[-1:]) if rows), None)
+        row = next((rows[0] for rows in (named, signed, stores) if rows), None)
         if row is None or self._kernel.span is None:
             return None
         return self._kernel.span.first + self._moved + row - 1, self._lines[row - 1].strip()
