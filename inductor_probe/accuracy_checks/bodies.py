@@ -51,7 +51,11 @@ class Bodies:
     def __init__(self, lowered: Lowered, inputs: list[Any]) -> None:
         self._lowering, self._inputs = lowered.lowering, inputs
         self._stands = stands_for(lowered)
-        self._values = Values(lowered.reference, inputs, {*self._stands.node.values()})
+        written = {node for writes in self._stands.writes.values() for _, node in writes}
+        nodes = (node for node in lowered.reference.graph.nodes if node.name in written)
+        self._first = {node.name: node.all_input_nodes[0].name for node in nodes if node.all_input_nodes}
+        kept = {*self._stands.node.values(), *written, *self._first.values()}
+        self._values = Values(lowered.reference, inputs, kept)
         self._all = self._values.all()
         self._operations = {
             operation.get_name(): operation
@@ -87,12 +91,32 @@ class Bodies:
         Raises:
             NotEvaluableError: see `value`; or no buffer stands for it.
         """
-        buffer = next(
-            (name for name, of in self._stands.node.items() if of == node and name in self._of), None
+        right = self._all.get(node)
+        for operation, writes in self._stands.writes.items():
+            buffer = next((name for name, of in writes if of == node), None)
+            if buffer is None or right is None:
+                continue
+            if self._of.get(buffer) is self._operations[operation]:
+                return self.value(buffer, index), right
+            return self._after(self._operations[operation], buffer, node, index), right
+        raise NotEvaluableError(f"{node} is in no buffer")
+
+    def _after(self, operation: Any, buffer: str, node: str, index: tuple[int, ...]) -> Any:
+        """Return an element of what another operation made, after one that writes to it: what a scatter adds.
+
+        Raises:
+            NotEvaluableError: see `value`; or what it held before is not known.
+        """
+        before = self._all.get(self._stands.node.get(buffer) or self._first.get(node, ""))
+        [name] = [one.get_name() for one in operation.get_outputs()]
+        if before is None or len(self._stands.written.get(buffer, ())) > 1:
+            raise NotEvaluableError(f"what {buffer} held before {operation.get_name()} is not known")
+        layout = operation.node.get_layout()
+        offset = self._int(layout.offset) + sum(
+            place * self._int(step) for place, step in zip(index, layout.stride, strict=True)
         )
-        if buffer is None or node not in self._all:
-            raise NotEvaluableError(f"{node} is in no buffer")
-        return self.value(buffer, index), self._all[node]
+        run = _Run(self, operation, name, None)
+        return run.stored.get(offset, before[index]) + run.added.get(offset, 0)
 
     def memory(self, name: str) -> torch.Tensor:
         """Return what a buffer, input or constant holds, as its memory lies."""
@@ -166,6 +190,7 @@ class _Run:
         names = [sympy.Symbol(f"i{place}", integer=True) for place in range(len(outer) + len(inner))]
         self._symbols, self._dims = names, len(outer)
         self.stored: dict[int, Any] = {}
+        self.added: dict[int, Any] = {}
         self._temporaries = 0
         shape = [*outer, *inner]
         points = 1
@@ -255,14 +280,19 @@ class _Run:
         value = memory[place.to(memory.device)].cpu()
         return value.float() if value.dtype in _HALF else value
 
-    def store(self, name: str, index: Any, value: Any) -> None:
-        """Note what is stored."""
+    def store(self, name: str, index: Any, value: Any, mode: str | None = None) -> None:
+        """Note what is stored, or added to what is there (`atomic_add`)."""
         if name != self._buffer:
             return
         dtype = self._bodies.dtype(name)
         place = torch.as_tensor(self.index(index)).long()
         value, place = torch.broadcast_tensors(torch.as_tensor(value).to(dtype), place)
-        self.stored.update(zip(place.reshape(-1).tolist(), value.reshape(-1), strict=True))
+        pairs = zip(place.reshape(-1).tolist(), value.reshape(-1), strict=True)
+        if mode is None:
+            self.stored.update(pairs)
+            return
+        for one, more in pairs:
+            self.added[one] = self.added.get(one, 0) + more
 
     def full(self, value: Any) -> torch.Tensor:
         """Return a value at all points, those that are reduced, too."""
@@ -300,9 +330,7 @@ class _Ops:
         return self._run.load(name, index)
 
     def store(self, name: str, index: Any, value: Any, mode: Any = None) -> None:
-        if mode is not None:
-            raise NotEvaluableError("ops.store with atomic_add")
-        self._run.store(name, index, value)
+        self._run.store(name, index, value, mode)
 
     def store_reduction(self, name: str, index: Any, value: Any) -> None:
         value = torch.as_tensor(value)

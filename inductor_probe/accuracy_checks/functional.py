@@ -67,11 +67,12 @@ def written_places(target: Any) -> set[int]:
 
 def functional(graph: Any) -> Any:
     """Return a graph whose operators write to none of their operands; the same one, where they do not."""
-    if not any(map(writes_only, graph.graph.nodes)):
+    if not any(writes_only(node) or _out_of_place(node) for node in graph.graph.nodes):
         return graph
     made, now = torch.fx.Graph(), dict[Any, Any]()
     for node in graph.graph.nodes:
         copy = now[node] = made.node_copy(node, now.__getitem__)
+        copy.target = _out_of_place(node) or copy.target
         if not writes_only(node):
             continue
         places = [*_places(node)]
@@ -82,6 +83,22 @@ def functional(graph: Any) -> Any:
             value.meta = {**node.meta, "val": operand.meta.get("val")}
             now[operand] = value
     return torch.fx.GraphModule(graph, made)
+
+
+def _out_of_place(node: Any) -> Any:
+    """Return the operator that gives what one in place leaves: `aten.index_put` of `aten.index_put_`.
+
+    None of others. A copy to an input, with which a graph ends, stays as it is.
+    """
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.returns or not any(map(_is_written, schema.arguments)):
+        return None
+    packet = node.target.overloadpacket
+    name = packet.__name__
+    if not name.endswith("_") or name == "copy_":
+        return None
+    other = getattr(getattr(torch.ops, node.target.namespace), name[:-1], None)
+    return getattr(other, node.target._overloadname, None)
 
 
 def _places(node: Any) -> Iterator[tuple[int, Any]]:

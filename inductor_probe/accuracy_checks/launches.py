@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.utils._pytree import tree_flatten
@@ -31,6 +31,10 @@ _NO_LAUNCH = re.compile(
     r"|args\.clear|get_raw_stream|stream\d*|as_strided|rand_strided)\b"
 )
 _TRITON_WRITES = ("out_ptr", "in_out_ptr", "ws_ptr")
+
+
+_Written: TypeAlias = tuple[str, str, str, torch.Tensor]
+"""A buffer, the FX node whose value it gets, the operation that computes it, and what it holds."""
 
 
 @dataclass
@@ -71,11 +75,16 @@ class Launched:
 
 @dataclass
 class Stands:
-    """Which FX node's value a buffer has. `written`: of what is written again, the nodes, in order."""
+    """Which FX node's value a buffer has.
+
+    `written`: of what is written again, the nodes and operations, in order. `writes`: of each operation the
+    buffers that it writes, with the nodes.
+    """
 
     node: dict[str, str] = field(default_factory=dict)
     operation: dict[str, str] = field(default_factory=dict)
     written: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    writes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
 
 def stands_for(lowered: Lowered) -> Stands:
@@ -84,12 +93,13 @@ def stands_for(lowered: Lowered) -> Stands:
     nodes = {node.name: node for node in lowered.reference.graph.nodes}
     order = {name: place for place, name in enumerate(nodes)}
     computed: dict[str, str] = {}
+    real = lowered.lowering.scheduler.mutation_real_name  # of what was written again, and has another name
     for scheduled in lowered.lowering.scheduler.nodes:
         for operation in scheduled.get_nodes():
             for buffer in operation.get_outputs():
                 name, origin = buffer.get_name(), getattr(buffer.node, "origin_node", None)
                 computed[name] = operation.get_name()
-                mutated = list(buffer.get_mutations())
+                mutated = [real.get(one, one) for one in buffer.get_mutations()]
                 node = getattr(origin, "name", None)
                 if mutated and (node is None or node not in order):
                     origins = [
@@ -101,15 +111,19 @@ def stands_for(lowered: Lowered) -> Stands:
                 if mutated:
                     for one in mutated:
                         wrote = written_name(node, stands.node.get(one, one))
-                        if wrote in order:
+                        if wrote in order or not isinstance(nodes[node].target, Written):
+                            wrote = wrote if wrote in order else node
+                            if stands.node.get(one) == wrote:  # `scatter_add`: of zeros in the same memory
+                                stands.writes[stands.operation.pop(one)].remove((one, stands.node.pop(one)))
                             stands.written.setdefault(one, []).append((wrote, operation.get_name()))
-                        elif not isinstance(nodes[node].target, Written):
-                            stands.written.setdefault(one, []).append((node, operation.get_name()))
+                            stands.writes.setdefault(operation.get_name(), []).append((one, wrote))
                 else:
                     stands.node[name], stands.operation[name] = node, operation.get_name()
+                    stands.writes.setdefault(operation.get_name(), []).append((name, node))
                 for read, operand in _operands(operation.node, nodes[node]):
                     if read not in stands.node and read in computed:
                         stands.node[read], stands.operation[read] = operand, computed[read]
+                        stands.writes.setdefault(computed[read], []).append((read, operand))
     return stands
 
 
@@ -159,6 +173,11 @@ class _Checker:
         self._done: set[str] = set()
         self._launched: set[str] = set()
         self._writes = written_arguments(lowered.module)
+        self._kernels: dict[str, list[list[str]]] = {}
+        for name, operations in lowered.launches:
+            self._kernels.setdefault(name, []).append(operations)
+        # Where all that reads a value is in the kernel that computes it, it is not stored.
+        self._not_stored = lowered.lowering.removed_buffers | lowered.lowering.inplaced_to_remove
 
     def after(
         self, line: int, kernel: str, names: list[str], given: list[str], values: dict[str, Any]
@@ -168,9 +187,38 @@ class _Checker:
         Args:
             names: in its arguments, in order. given: those that get its result. values: of the variables.
         """
+        if self._kernels.get(kernel):
+            launch = [*self._written_by_kernel(self._kernels[kernel].pop(0), values)]
+        else:
+            launch = [*self._written_by_call(kernel, names, given, values)]
+        if launch:
+            launch.sort(key=lambda one: self._order[one[1]])
+            self._compare(line, kernel, launch)
+
+    def _written_by_kernel(self, operations: list[str], values: dict[str, Any]) -> Iterator[_Written]:
+        """Yield what a kernel wrote, which computes some operations: of several writes the last one.
+
+        Of zeros that a kernel scatters into, the sums that it leaves.
+        """
+        last: dict[str, tuple[str, str]] = {}
+        for operation in operations:
+            for name, node in self._stands.writes.get(operation, ()):
+                last[name] = (node, operation)
+                self._done.add(name)
+                waiting = self._stands.written.get(name, [])
+                if (node, operation) in waiting:
+                    waiting.remove((node, operation))
+        for name, (node, operation) in last.items():
+            tensor = values.get(name)
+            if isinstance(tensor, torch.Tensor) and name not in self._not_stored:
+                yield name, node, operation, tensor.detach()
+
+    def _written_by_call(
+        self, kernel: str, names: list[str], given: list[str], values: dict[str, Any]
+    ) -> Iterator[_Written]:
+        """Yield what a function of a library wrote, or a kernel of which it is not known what it computes."""
         places = _written_by(kernel, self._writes)
         written = {*given, *(names[place] for place in places if place < len(names))}
-        launch: list[tuple[str, str, str, torch.Tensor]] = []
         for name in dict.fromkeys([*names, *given]):
             tensor = values.get(name)
             if not isinstance(tensor, torch.Tensor):
@@ -178,15 +226,12 @@ class _Checker:
             if name in self._done or name not in self._stands.node:
                 waiting = self._stands.written.get(name)
                 if waiting and name in written:
-                    launch.append((name, *waiting.pop(0), tensor.detach()))
+                    yield (name, *waiting.pop(0), tensor.detach())
             else:
                 self._done.add(name)
-                launch.append((name, self._stands.node[name], self._stands.operation[name], tensor.detach()))
-        if launch:
-            launch.sort(key=lambda one: self._order[one[1]])
-            self._compare(line, kernel, launch)
+                yield name, self._stands.node[name], self._stands.operation[name], tensor.detach()
 
-    def _compare(self, line: int, kernel: str, launch: list[tuple[str, str, str, torch.Tensor]]) -> None:
+    def _compare(self, line: int, kernel: str, launch: list[_Written]) -> None:
         """Compare what a launch wrote with what eager has there, and put that there."""
         self._found.written[line], self._found.kernels[line] = [one[0] for one in launch], kernel
         suspects = []
@@ -261,10 +306,10 @@ def written_arguments(module: Any) -> dict[str, set[int]]:
 
 def _written_by(kernel: str, writes: dict[str, set[int]]) -> set[int]:
     """Return which arguments a launch writes: of a kernel of the module, or of an operator of torch."""
-    if kernel in writes or not kernel.startswith("torch.ops."):
+    if kernel in writes or not kernel.startswith(("torch.ops.", "aten.")):
         return writes.get(kernel, set())
     target: Any = torch.ops
-    for name in kernel.removeprefix("torch.ops.").split("."):
+    for name in kernel.removeprefix("torch.ops.").split("."):  # also `aten.scatter_reduce_.two`
         target = getattr(target, name, None)
     return written_places(target)
 

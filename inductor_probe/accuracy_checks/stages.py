@@ -42,7 +42,8 @@ class Step:
 class Lowered:
     """A graph of inductor: `graph` was lowered, `lowering` is torch's `GraphLowering`, `module` the code.
 
-    `steps` are those of its passes after the gradient. `number` counts graphs of its kind and compile id:
+    `steps` are those of its passes after the gradient. `launches` are the names of kernels, in order, each
+    with the operations that it computes. `number` counts graphs of its kind and compile id:
     dynamo gives ids again once it was reset.
     """
 
@@ -55,6 +56,7 @@ class Lowered:
     module: Any = None
     code: Any = None
     steps: list[Step] = field(default_factory=list)
+    launches: list[tuple[str, list[str]]] = field(default_factory=list)
     _reference: Any = None
 
     @property
@@ -127,6 +129,8 @@ class Stages:
                 "GraphLowering.__init__": self._around_lowering,
                 "GraphLowering.compile_to_module": self._around_module,
             },
+            "torch._inductor.codegen.cpp": {"CppScheduling.define_kernel": self._around_define},
+            "torch._inductor.codegen.triton": {"TritonScheduling.define_kernel": self._around_define},
             "torch._inductor.output_code": {"CompiledFxGraph.__call__": self._around_call},
         }
         for module, hooks in places.items():
@@ -280,6 +284,16 @@ class Stages:
                 self._lowered[-1].lowering = lowering
 
         return init_and_keep
+
+    def _around_define(self, define: Callable[..., str]) -> Callable[..., str]:
+        def define_and_keep(scheduling: Any, text: str, nodes: Any, *args: Any, **kwargs: Any) -> str:
+            name = define(scheduling, text, nodes, *args, **kwargs)
+            if self._lowered:
+                leaves = (leaf for node in nodes if hasattr(node, "get_nodes") for leaf in node.get_nodes())
+                self._lowered[-1].launches.append((name, [leaf.get_name() for leaf in leaves]))
+            return name
+
+        return define_and_keep
 
     def _around_module(self, make: Callable[..., Any]) -> Callable[..., Any]:
         def make_and_keep(lowering: Any) -> Any:
