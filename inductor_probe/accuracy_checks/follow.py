@@ -20,7 +20,7 @@ from inductor_probe.accuracy_checks.judgement import RIGHT
 from inductor_probe.accuracy_checks.kernels import explain, with_python_wrapper
 from inductor_probe.accuracy_checks.launches import Launched, check_launches, stands_for
 from inductor_probe.accuracy_checks.options import RAISES
-from inductor_probe.accuracy_checks.passes import chains, check_passes
+from inductor_probe.accuracy_checks.passes import chains, check_partition, check_passes
 from inductor_probe.accuracy_checks.stages import Lowered, Ran, Stages
 from inductor_probe.harness.own_calls import COMPILED, EAGER
 
@@ -47,6 +47,7 @@ class Follower:
         self._stage("decompositions", self._of_decompositions)
         for chain in chains(runs):
             self._stage(chain[0], partial(check_passes, chain))
+        self._stage("partition", partial(check_partition, runs))
         for ran in runs:
             if isinstance(ran.of, Lowered):
                 self._stage("launches", partial(self._of_launches, ran))

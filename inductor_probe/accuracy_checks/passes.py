@@ -14,6 +14,8 @@ from inductor_probe.accuracy_checks.options import Key
 from inductor_probe.accuracy_checks.stages import Lowered, Ran, Step, Traced, runs_alone
 from inductor_probe.accuracy_checks.values import Value, outputs_of, values_of
 
+PARTITION = "partition"
+"""A cause: how a joint graph was divided."""
 Chain = tuple[str, Sequence[Step], list[Any], "Key | None"]
 """Graphs before and after passes: which passes, the graphs, their inputs, and the graph that they become."""
 
@@ -35,6 +37,58 @@ def chains(runs: Sequence[Ran]) -> Iterator[Chain]:
             if inputs is not None:
                 yield "passes over the joint graph", joint, inputs, lowered.key
         yield "passes over what is lowered", lowered.steps, ran.inputs, lowered.key
+
+
+def check_partition(runs: Sequence[Ran]) -> Iterator[Fault]:
+    """Yield the first value that differs where a joint graph was divided into forward and backward.
+
+    `min_cut_rematerialization_partition` keeps the names of nodes. Each graph runs on its inputs of the call.
+    """
+    seen: list[Any] = []
+    for traced in (ran.of.traced for ran in runs if isinstance(ran.of, Lowered)):
+        mine = [ran for ran in runs if _of(ran, traced)]
+        if any(one is traced for one in seen) or not traced.joint:
+            continue
+        seen.append(traced)
+        joint = traced.joint[-1].graph
+        inputs = inputs_by_name(joint, mine) if runs_alone(joint) else None
+        if inputs is None:
+            continue
+        rights, noisy = values_of(joint, inputs), _Noisy(joint, inputs)
+        for ran in mine:
+            part = ran.of.steps[0].graph if ran.of.steps else ran.of.reference
+            fault = _first_other(part, ran, rights, noisy) if runs_alone(part) else None
+            if fault is not None:
+                yield fault
+                return
+
+
+def _first_other(part: Any, ran: Ran, rights: dict[str, Value], noisy: _Noisy) -> Fault | None:
+    values = values_of(part, ran.inputs)
+    for node in part.graph.nodes:
+        if node.op == "placeholder" or node.name not in rights or node.name not in values:
+            continue
+        right = rights[node.name]
+        judged = judge(right.eager, values[node.name].eager, right.reference, partial(noisy, node.name))
+        if judged.verdict == WRONG:
+            fault = Fault("joint-graph", operator_of(node), judged, fx=node.name, graph=ran.of.key)
+            fault.user, fault.cause = user_line(node), PARTITION
+            fault.steps = [("joint graph", "", RIGHT), (f"graph of the {ran.of.kind}", "", WRONG)]
+            return fault
+    return None
+
+
+class _Noisy:
+    """What the nodes of a graph give when results are moved by roundings: see `Shadow`."""
+
+    def __init__(self, graph: Any, inputs: list[Any]) -> None:
+        self._graph, self._inputs = graph, inputs
+        self._values: dict[int, dict[str, Value]] = {}
+
+    def __call__(self, name: str, seed: int) -> torch.Tensor | None:
+        if seed not in self._values:
+            self._values[seed] = values_of(self._graph, self._inputs, seed)
+        return self._values[seed][name].reference
 
 
 def _of(ran: Ran, traced: Traced) -> bool:
@@ -98,13 +152,7 @@ def _wrong(graph: Any, right: list[Value | None], other: list[Value | None], inp
 def _located(before: Step, after: Step, inputs: list[Any], graph: Key | None) -> Iterator[Fault]:
     """Find the value that a pass replaced by another one: an operand of a node that both graphs have."""
     rights, others = values_of(before.graph, inputs), values_of(after.graph, inputs)
-    noisy: dict[int, dict[str, Value]] = {}
-
-    def noise(name: str, seed: int) -> torch.Tensor | None:
-        if seed not in noisy:
-            noisy[seed] = values_of(before.graph, inputs, seed)
-        return noisy[seed][name].reference
-
+    noise = _Noisy(before.graph, inputs)
     nodes = {node.name: node for node in before.graph.graph.nodes}
     for user in after.graph.graph.nodes:
         was = nodes.get(user.name)

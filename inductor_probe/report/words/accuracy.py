@@ -20,7 +20,7 @@ _LAYERS: dict[Layer, str] = {
     "codegen": "the loop body is right, the generated code is not",
     "compiler": "the generated code is right when it is compiled without optimisation",
 }
-FREEZING = "freezing"
+FREEZING, PARTITION = "freezing", "partition"
 ALONE = "its nodes compiled alone"
 _SHOWN_STEPS = (
     "graph of FX",
@@ -89,13 +89,15 @@ def layer_sentence(value: WrongValue) -> str:
     seen_at = {step.place: step.verdict for step in value.steps}
     if "call of a library" in seen_at:
         text = "a function of a library is called, and gives something else"
+    elif value.cause == PARTITION:
+        text = "the joint graph is right, and was divided into a forward and a backward that are not"
     elif value.cause == FREEZING:
         text = "parameters became constants when it was compiled"
     elif value.layer == "codegen" and not value.operator:
         text = "by exclusion: what comes before inductor's code is right; what is wrong in that was not found"
     elif value.layer == "codegen" and seen_at.get("loop body") != "right":
         text = "the graph of FX is right, the kernel is not; of the loop body it is not known"
-    if value.cause and value.cause != FREEZING:
+    if value.cause and value.cause not in (FREEZING, PARTITION):
         text = f"{text}: {'pattern ' if value.is_pattern else ''}{value.cause}"
     steps = [step for step in value.steps if step.place in _SHOWN_STEPS and step.value]
     seen = "; ".join(map(_step, steps))
