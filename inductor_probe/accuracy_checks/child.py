@@ -35,6 +35,8 @@ ALWAYS = (
 """Settings with which a script is judged: graphs are compiled here, and draw the random numbers of eager."""
 
 
+Context = Callable[[ExitStack], None]
+"""Sets torch as it was at a call: gradients, autocast."""
 MOST_RECOMPILES = 256
 """Of a callable that is judged with arguments of many sizes."""
 MOST_OF_ONE = 3
@@ -55,8 +57,8 @@ class Judge(Callables):
         self._options, self._tell = options, tell
         self._spent = 0.0
         self._graphs: dict[int, list[Any]] = {}
-        self._followers: list[tuple[int, Any]] = []
-        self._rounded: list[tuple[int, Callee, Any]] = []
+        self._followers: list[tuple[int, Any, Context]] = []
+        self._rounded: list[tuple[int, Callee, Any, Context]] = []
         self._followed: dict[int, int] = {}
         self._first: dict[int, tuple[Callee, Any, Any]] = {}
         self._stages: Any = None
@@ -122,7 +124,7 @@ class Judge(Callables):
             refused=call.refused, graphs=[one.key for one in graphs], inputs=what,
         )  # fmt: skip
         if verdict == "rounding" and len(self._rounded) < MOST_FOLLOWED and any(map(_casts, graphs)):
-            self._rounded.append((number, callee, call))
+            self._rounded.append((number, callee, call, context()))
         followed = self._followed.get(id(callee), 0)
         if verdict == "wrong" and self._options.follow and followed < MOST_OF_ONE:
             self._followed[id(callee)] = followed + 1
@@ -131,7 +133,7 @@ class Judge(Callables):
             follower = Follower(call, self._stages, self._tell)
             follower.follow()
             if len(self._followers) < MOST_FOLLOWED:
-                self._followers.append((number, follower))
+                self._followers.append((number, follower, context()))
             self._tell_faults(number, follower)
 
     def _tell_missing(self) -> None:
@@ -151,18 +153,20 @@ class Judge(Callables):
         self.busy = True
         if self._first:
             self._vary()
-        for number, callee, call in self._rounded if self._options.follow else ():
+        for number, callee, call, enter in self._rounded if self._options.follow else ():
             name = name_of(callee.eager)
             try:
-                with untraced():
+                with ExitStack() as stack, untraced():
+                    enter(stack)
                     call.come_back()
                     names = [*call.right_with(casts_kept())]
                 self._tell("casts", name=name, where=where_of(callee), call=number, values=names)
             except Exception as error:  # whatever torch may raise where it compiles otherwise
                 self._tell("not-judged", name=f"{name} with casts kept", call=number, message=str(error))
-        for place, (number, follower) in enumerate(self._followers):
+        for place, (number, follower, enter) in enumerate(self._followers):
             try:
-                with untraced():
+                with ExitStack() as stack, untraced():
+                    enter(stack)
                     follower.explain(self._options.try_s / (len(self._followers) - place))
                 self._tell_faults(number, follower)
             except Exception as error:  # whatever torch may raise where it compiles otherwise

@@ -36,6 +36,8 @@ _RUNNING = ("running_mean", "running_var")
 """Operands that a batch norm writes, though not all of its schemas say so."""
 _BY_ONE = ("upsample",)
 """Eager interpolates 8-bit pixels in fixed point, a decomposition in floats: each may be off by one."""
+_IN_PLACE_SUMS = ("scatter", "index_add", "index_put", "index_reduce", "embedding_dense_backward")
+"""These add up in the dtype of their result; all others add up half precision in float32."""
 _NOT_COMPUTED = ("empty", "new_empty", "set_", "resize_")
 _CASTS = ("_to_copy", "to", "convert_element_type", "type_as")
 
@@ -132,6 +134,7 @@ class Shadow(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
     def _operands(self, func: Any, args: Any, kwargs: Any, leaves: list[torch.Tensor]) -> Any:
         """Return the second values of operands; dtypes among them are wide."""
         times = 0.0
+        is_accumulated = not _name(func).lstrip("_").startswith(_IN_PLACE_SUMS)
         if self._noise is not None and not (
             _is_view(func) or torch.Tag.pointwise in func.tags or _is_cast(func)
         ):
@@ -144,7 +147,9 @@ class Shadow(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
                     return value
                 second = self.of(value)
                 if times and id(value) not in written:
-                    return self._moved(second, value.dtype, times)
+                    narrow = value.dtype in (torch.float16, torch.bfloat16)
+                    summed_as = torch.float32 if narrow and is_accumulated else value.dtype
+                    return self._moved(second, summed_as, times)
                 return second
             if isinstance(value, torch.dtype):
                 return WIDE.get(value, value)
