@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
 
 from inductor_probe.model.codec import json_schema
 from inductor_probe.model.output import FailureOutput, outputs
@@ -20,5 +22,18 @@ def schema_faults(verb: str, output: Any) -> list[str]:
 
 
 @cache
-def _validator(verb: str) -> Draft202012Validator:
-    return Draft202012Validator(json_schema(FailureOutput if verb == "error" else outputs()[verb]))
+def _validator(verb: str) -> Any:
+    """Return what validates the output of a verb; of records that many outputs hold, each is seen once."""
+    resolve = Draft202012Validator.VALIDATORS["$ref"]
+    right: set[tuple[str, int]] = set()
+
+    def resolve_once(validator: Any, name: str, record: Any, schema: Any) -> Iterator[ValidationError]:
+        key = name, hash(repr(record))
+        if key not in right:
+            faults = [*resolve(validator, name, record, schema)]
+            yield from faults
+            if not faults:
+                right.add(key)
+
+    schema = json_schema(FailureOutput if verb == "error" else outputs()[verb])
+    return extend(Draft202012Validator, {"$ref": resolve_once})(schema)

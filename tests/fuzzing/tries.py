@@ -215,7 +215,7 @@ def _faults(arguments: Sequence[str], status: int, out: str, err: str) -> Iterat
     if match := _BARE_KEY.search(err):
         yield f"no sentence: {match[0][-120:]!r}"
     for stream, text in (("stdout", out), ("stderr", err)):
-        if acting := sorted({character for character in text if _acts(character)}):
+        if acting := sorted(filter(_acts, set(text))):
             yield f"acts on a terminal: {acting!r} on {stream}"
     if status == ExitCode.FAILED and not re.search(r"^(?:error|warning): \S", err, re.MULTILINE):
         yield f"status 2 without a sentence: {err[:200]!r}"
