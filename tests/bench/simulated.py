@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,24 +58,24 @@ def series(
         offset = share * offset + math.sqrt(1 - share**2) * fresh
         place, states = math.log(ratio) + offset, {side: _states(slow, quads, rng) for side in "AB"}
         scatter = rng.standard_t(3, quads * 4) if heavy else rng.normal(size=quads * 4)
-        for at in range(1, len(scatter)):
+        for at in range(1, len(scatter) if linked else 0):
             scatter[at] = linked * scatter[at - 1] + math.sqrt(1 - linked**2) * scatter[at]
-        trend = np.linspace(0, math.log1p(drift), quads * 4)
+        steady_part = (np.linspace(0, math.log1p(drift), quads * 4) + noise * scatter).tolist()
         found = []
         for number in range(quads):
             is_guard = number % GUARD_EVERY == GUARD_EVERY - 1
-            order = rng.choice(["ABBA", "BAAB"])
+            order = ("ABBA", "BAAB")[rng.integers(0, 2)]
             wild = number < disturbed
             times, hit = [], False
             for at, side in enumerate(order):
                 longer = (math.log(guard) if is_guard else place) if side == "B" else 0.0
                 state = states["A" if is_guard else side][number]
-                steady = trend[4 * number + at] + noise * scatter[4 * number + at] + longer + state
+                steady = steady_part[4 * number + at] + longer + state
                 often = waits * math.exp(longer) * (prone if side == "B" and not is_guard else 1.0)
                 waiting = rng.exponential(wait) if waits and rng.random() < often else 0.0
                 hit = hit or waiting > 0
                 times.append(1e-4 * (math.exp(steady + wild * rng.exponential(1.0)) + waiting))
-            found.append(quad(times, str(order), is_guard, LOST_ITS_CORE if wild or hit else None))
+            found.append(quad(times, order, is_guard, LOST_ITS_CORE if wild or hit else None))
         made.append(Series("k", "k_v2", tuple(found), 0.3))
     return made
 
@@ -100,9 +101,17 @@ def _states(share: float, count: int, rng: np.random.Generator) -> list[float]:
     return states
 
 
+class ScoredQuad(Quad, frozen=True, dict=True):
+    """A quad that keeps its score: each look at samples asks for those of the looks before."""
+
+    @cached_property
+    def score(self) -> float:
+        return super().score
+
+
 def quad(
     times: Sequence[float], order: str = "ABBA", guard: bool = False, disturbed: Remark | None = None
 ) -> Quad:
     """Return a quad of those four times."""
     first, second, third, fourth = times
-    return Quad("ABBA" if order == "ABBA" else "BAAB", (first, second, third, fourth), guard, disturbed)
+    return ScoredQuad("ABBA" if order == "ABBA" else "BAAB", (first, second, third, fourth), guard, disturbed)
