@@ -10,12 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.accuracy_checks.options import AccuracyOptions
+from inductor_probe.accuracy_checks.session import judge_program
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.capture.dumping import DumpResult, dump
+from inductor_probe.measuring.own_calls import time_own_calls
+from inductor_probe.measuring.script_process import OwnProgram
+from inductor_probe.model.flip import parse_flip
 from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.store.decisions import read_decisions
 from inductor_probe.store.manifest import read_manifest
-from tests.torch_server import TorchServer
+from tests.torch_server import TorchServer, imports_torch_first
 
 pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 
@@ -127,3 +132,39 @@ def test_a_server_is_forked_where_its_environment_is_known_and_ends_as_it_is_end
     with Server(program, "", environment={"TORCH_LOGS": "+dynamo"}) as server:
         server.job(request, hear)
     assert torch_server.forks[before:] == ["bench"]
+
+
+JUDGED = """
+import torch
+
+@torch.compile
+def scaled(x):
+    return (x.sin() * 2).sum(-1)
+
+for number in range(2):
+    scaled(torch.arange(64.0).reshape(8, 8))
+"""
+
+
+def test_calls_of_a_script_are_judged_by_a_fork_as_by_a_python_that_was_started(
+    tmp_path: Path, torch_server: TorchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "judged.py"
+    script.write_text(JUDGED)
+    options = AccuracyOptions(folder="", seconds=60.0)
+    before = len(torch_server.forks)
+
+    def judged() -> tuple[object, ...]:
+        program = OwnProgram(script=script, variables={}, flips=(parse_flip("scalar op0"),))
+        judgement = judge_program(program, options)
+        assert [call.name for call in judgement.calls] == ["scaled"]
+        calls, why = time_own_calls(program, [("0/0", False)], budget=0.2, margin=0.01, processes=1)
+        assert why is None
+        return judgement, [(call.name, call.call, call.where, call.changes) for call in calls]
+
+    forked = judged()
+    assert torch_server.forks[before:] == ["ask", "ask"]
+    monkeypatch.delenv("TESTS_TORCH_SERVER")
+    assert judged() == forked
+    script.write_text(f"import os\nos.environ['OMP_NUM_THREADS'] = '1'\n{JUDGED}")
+    assert not imports_torch_first(script)

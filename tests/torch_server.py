@@ -3,11 +3,11 @@
 That takes four of the six seconds of processor time of a small dump, and most of those of a bench file that
 is timed for a moment. The fixture `warm` (`conftest.py`) puts `tests/warm` first in the PYTHONPATH of a file
 of tests; the `sitecustomize.py` there hands over to this process what is about to run
-`capture/supervisor.py`, `harness/server.py`, `op_checks/worker.py`, `assembly/triton_child.py` or
-`machine/torch_child.py`, or two programs of tests that do nothing else, with its files, folder, environment
-and signals.
+`capture/supervisor.py`, `capture/own_child.py`, `accuracy_checks/child.py`, `harness/server.py`,
+`op_checks/worker.py`, `assembly/triton_child.py`, `machine/torch_child.py`, or two programs of tests that do
+nothing else, with its files, folder, environment and signals.
 
-All that these programs do is then done as ever, but for one thing: in the script of a dump, hooks are set
+All that these programs do is then done as ever, but for one thing: in the script of a user, hooks are set
 after torch is imported, as `ip.dump` does in a notebook. `test_torch_server.py` compares the two. What is
 tested about hooks, signals, processes and imports themselves is tested without this, and a script that may
 do something before it imports torch has a Python of its own.
@@ -21,7 +21,6 @@ import functools
 import gc
 import importlib
 import json
-import logging
 import os
 import random
 import re
@@ -46,6 +45,7 @@ KINDS = ("dump", "bench", "check-op", "ask")
 OWNERS = "owners"
 """The socket to which those connect who use a server."""
 WARM = Path(__file__).with_name("warm")
+ONCE = Path(__file__).with_name("torch_once.py")
 _LATER = {
     "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "PYTHONPATH", "PATH",
     "COLUMNS", "LINES", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "XDG_STATE_HOME", "XDG_CACHE_HOME",
@@ -57,64 +57,10 @@ _LATER = {
     "PYDEVD_USE_FRAME_EVAL", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "PAGER", "GIT_PAGER",
 }  # fmt: skip
 """Variables that act when they are asked for; any other may have been read as torch was imported."""
+SCRIPT_CHILDREN = ("/capture/own_child.py", "/accuracy_checks/child.py")
+"""They run a user's script as it is, and get the process that started them as their first argument."""
 _OF_RAY = "RAY_"
 """In names of variables that importing Ray sets: a worker that has run its tests has them from then on."""
-_LOADED = (
-    "torch._inductor.compile_fx",
-    "torch._dynamo.convert_frame",
-    "torch._dynamo.repro.after_dynamo",
-    "torch._export.passes.collect_tracepoints_pass",
-    "torch.export._trace",
-    "torch._higher_order_ops.passes.inline_invoke_subgraph",
-    "torch._inductor.select_algorithm",
-    "torch._inductor.hooks",
-    "torch._inductor.codegen.cpp",
-    "torch._inductor.codegen.cpp_wrapper_cpu_array_ref",
-    "torch._inductor.codegen.cpp_wrapper_gpu",
-    "torch._inductor.codegen.cuda_combined_scheduling",
-    "torch._inductor.codegen.halide",
-    "torch._inductor.codegen.memory_planning",
-    "torch._inductor.fx_passes.freezing_patterns",
-    "torch._inductor.fx_passes.fuse_attention",
-    "torch._inductor.fx_passes.mkldnn_fusion",
-    "torch._inductor.fx_passes.pad_mm",
-    "torch._inductor.fx_passes.serialized_patterns._sfdp_pattern_1",
-    "torch._inductor.runtime.caching",
-    "torch.utils.flop_counter",
-    "setuptools.command.build_ext",
-    "sympy.combinatorics.tensor_can",
-    "sympy.physics.units",
-    "torch._dynamo.backends.cudagraphs",
-    "torch._dynamo.backends.distributed",
-    "torch._dynamo.backends.inductor",
-    "torch._dynamo.backends.onnxrt",
-    "torch._dynamo.backends.tensorrt",
-    "torch._dynamo.backends.torchxla",
-    "torch._dynamo.backends.tvm",
-    "torch._dynamo.dce_extra_outputs",
-    "torch._export.passes._node_metadata_hook",
-    "torch._functorch._activation_checkpointing.remat_using_tags_for_fwd_loss_bwd_graph_pass",
-    "torch._functorch._aot_autograd.subclass_codegen",
-    "torch._inductor.bounds",
-    "torch._inductor.codegen.cpp_wrapper_mps",
-    "torch._inductor.codegen.cpu_device_op_overrides",
-    "torch._inductor.codegen.cuda.device_op_overrides",
-    "torch._inductor.codegen.mps",
-    "torch._inductor.codegen.mps_device_op_overrides",
-    "torch._inductor.codegen.mtia.device_op_overrides",
-    "torch._inductor.codegen.pallas",
-    "torch._inductor.codegen.python_wrapper_mtia",
-    "torch._inductor.codegen.segmented_tree",
-    "torch._inductor.codegen.wrapper_fxir",
-    "torch._inductor.codegen.xpu.device_op_overrides",
-    "torch._inductor.codegen.xpu.xpu_combined_scheduling",
-    "torch._inductor.compiler_bisector",
-    "torch._inductor.extern_node_serializer",
-    "torch._subclasses.schema_check_mode",
-    "torch.fx.experimental.validator",
-    "torch.utils.cpp_extension",
-)
-"""What compiling the first graph imports, in pieces that bring the rest."""
 _HIGH = 400
 """Descriptors from here on are for a moment alone: a fork gets those of the process that it stands for."""
 _AT_START = {
@@ -123,6 +69,8 @@ _AT_START = {
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
 }
 """So that importing torch starts no process, no thread, and no CUDA, which a fork cannot use; taken away."""
+_kept: list[object] = []
+"""What a fork holds until its end."""
 _NAMESPACES = ("mnt", "pid", "net", "user")
 _LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE)
 
@@ -236,14 +184,11 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
     os.setpgid(0, 0)
     given = dict(os.environ)
     os.environ.update({**environment_of(kind), **_AT_START})
-    for name in _LOADED:
-        with suppress(ImportError):  # of another torch
-            importlib.import_module(name)
+    runpy.run_path(str(ONCE), run_name="__main__")
     for name in ("capture.supervisor", "capture.child", "capture.in_process", "harness.jobs"):
         importlib.import_module(f"inductor_probe.{name}")
     if kind == "check-op":
         importlib.import_module("inductor_probe.op_checks.samples").operators()
-    do_once()
     os.environ.clear()
     os.environ.update(given)
     gc.collect()
@@ -258,42 +203,6 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
         program = forks.next_program()
     note_fork(kind)
     return program
-
-
-def do_once() -> None:
-    """Do what torch does once in a process, before its first graph, and alike whatever that is.
-
-    It makes the patterns of the passes over FX graphs (`lazy_init` in `torch/_inductor/fx_passes`), hashes
-    Triton (`get_system`), asks the compiler which it is, and tries the vector extensions
-    (`valid_vec_isa_list`), for which it starts six processes. All are kept by `functools.cache`; with a torch
-    that has one of them elsewhere, each fork does that.
-    """
-    import torch  # noqa: PLC0415 - a process of a test imports this file, too
-    from torch._inductor import codecache, cpp_builder, cpu_vec_isa  # noqa: PLC0415
-
-    def passes(name: str, *arguments: object) -> None:
-        importlib.import_module(f"torch._inductor.fx_passes.{name}").lazy_init(*arguments)
-
-    def compiler() -> None:
-        cpp_builder.get_compiler_version_info(cpp_builder.get_cpp_compiler())
-        cpp_builder.is_clang()
-        cpp_builder.is_intel_compiler()
-
-    each: list[Callable[[], object]] = [
-        lambda: passes("pre_grad"),
-        lambda: passes("post_grad"),
-        lambda: passes("joint_graph", torch.device("cpu")),
-        lambda: codecache.CacheBase.get_system(),  # noqa: PLW0108 - it may be missing
-        compiler,
-        lambda: cpu_vec_isa.valid_vec_isa_list(),  # noqa: PLW0108 - as above
-    ]
-    trace = logging.getLogger("torch.__trace")
-    # With its handlers, a file of all forks would be opened; the folder is for the programs that are tried.
-    with patch.object(trace, "handlers", []), tempfile.TemporaryDirectory() as folder:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        for do in each:
-            with suppress(ImportError, AttributeError, TypeError):
-                do()
 
 
 def note_fork(kind: str) -> None:
@@ -400,7 +309,18 @@ def is_as_here(request: Mapping[str, Any], expected: Mapping[str, str]) -> bool:
         and request["cores"] == sorted(os.sched_getaffinity(0))
         and request["limits"] == [list(resource.getrlimit(limit)) for limit in _LIMITS]
         and at_import(request["environment"]) == at_import(expected)
+        and (not runs_script(request["argv"][1:]) or imports_torch_first(script_of(request)))
     )
+
+
+def runs_script(words: Sequence[str]) -> bool:
+    """Tell whether a program runs a user's script as it is."""
+    return words[0].endswith(SCRIPT_CHILDREN)
+
+
+def script_of(request: Mapping[str, Any]) -> Path:
+    """Return the script that such a program is to run: `own_child.py PARENT EVENTS ASKED OPTIONS SCRIPT`."""
+    return Path(request["cwd"], request["argv"][6])
 
 
 def can_lead_session(request: Mapping[str, Any]) -> bool:
@@ -460,7 +380,26 @@ def run(words: Sequence[str]) -> None:
     sys.path.insert(0, str(Path(words[0]).resolve().parent))
     process: Any = sys.modules["inductor_probe.capture.process"]
     process.subprocess = SimpleNamespace(Popen=start_child)
+    if runs_script(words):
+        sys.argv[1] = str(os.getppid())  # it ends with the process that it is a fork of
+        replace_before_the_script()
     runpy.run_path(words[0], run_name="__main__")
+
+
+def replace_before_the_script() -> None:
+    """Let hooks that are set from now on hold, when the script runs, in what torch has imported already."""
+    from inductor_probe.capture import child  # noqa: PLC0415 - a process of a test imports this file, too
+    from inductor_probe.capture.torch_places import wraps_undone  # noqa: PLC0415
+
+    wraps, run_script = wraps_undone(), child.run_script
+    _kept.append(wraps)  # until the end of the process
+    replace_imported = wraps.__enter__()
+
+    def replace_and_run(script: str, args: list[str]) -> None:
+        replace_imported()
+        run_script(script, args)
+
+    child.run_script = replace_and_run
 
 
 def start_child(command: Sequence[str], **options: Any) -> Any:
@@ -489,16 +428,21 @@ def script_may_fork(command: Sequence[str], options: Mapping[str, Any]) -> bool:
         from inductor_probe.capture.targets import ENVIRONMENT  # noqa: PLC0415 - as above
 
         expected |= ENVIRONMENT
-    try:
-        text = Path(command[5]).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return False
     return (
         at_import(options["env"]) == at_import(expected)
         and options["env"].get("PYTHONPATH") == os.environ.get("PYTHONPATH")
-        and "import torch" in text
-        and not re.search(r"\benviron\b|sys\.modules|sys\.argv\[0\]|subprocess|fork", text)
+        and imports_torch_first(Path(command[5]))
     )
+
+
+def imports_torch_first(script: Path) -> bool:
+    """Tell whether a script imports torch, and does nothing to what that reads, or about processes."""
+    try:
+        text = script.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    unlike = r"\benviron\b|sys\.modules|sys\.argv\[0\]|subprocess|fork"
+    return "import torch" in text and not re.search(unlike, text)
 
 
 def status_of_script(command: Sequence[str], options: Mapping[str, Any]) -> int:
@@ -547,9 +491,6 @@ def end() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
-
-
-_kept: list[object] = []
 
 
 def install_late(install: Callable[..., None], events: Any, options: Any) -> None:

@@ -10,7 +10,9 @@ import sys
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - each start of a Python runs this
 _PROGRAMS = {
+    "/inductor_probe/accuracy_checks/child.py": "ask",
     "/inductor_probe/assembly/triton_child.py": "ask",
+    "/inductor_probe/capture/own_child.py": "ask",
     "/inductor_probe/capture/refusals.py": "ask",
     "/inductor_probe/capture/supervisor.py": "dump",
     "/inductor_probe/harness/own_core.py": "ask",
