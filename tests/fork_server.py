@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import runpy
 import selectors
 import socket
@@ -17,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 FRESH_VERBS = {"dump", "debug", "bench-kernel", "sweep-configs", "export-cpp", "doctor"}
@@ -60,12 +62,25 @@ class ForkServer:
         )
 
     def run(
-        self, arguments: list[str], cwd: Path, environment: Mapping[str, str]
+        self,
+        arguments: list[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        limits: Mapping[int, int] = MappingProxyType({}),
     ) -> subprocess.CompletedProcess[str]:
-        """Run `probe` and wait, as `subprocess.run` does with pipes for its output."""
+        """Run `probe` and wait, as `subprocess.run` does with pipes for its output.
+
+        Args:
+            limits: of the process, as `resource.setrlimit` takes them.
+        """
         server = self._started()
         request = json.dumps(
-            {"arguments": arguments, "cwd": str(cwd), "environment": dict(environment)}
+            {
+                "arguments": arguments,
+                "cwd": str(cwd),
+                "environment": dict(environment),
+                "limits": [*limits.items()],
+            }
         ).encode()
         out_read, out_write = os.pipe()
         error_read, error_write = os.pipe()
@@ -182,6 +197,8 @@ def next_command(connection: socket.socket) -> list[str]:
         os.chdir(request["cwd"])
         os.environ.clear()
         os.environ.update(request["environment"])
+        for limit, value in request["limits"]:
+            resource.setrlimit(limit, (value, value))
         return list(request["arguments"])
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch._inductor.constant_folding import ConstantFolder
 
 from inductor_probe.capture import constants
 from inductor_probe.capture.constants import ConstantKeeper
@@ -16,6 +15,9 @@ from inductor_probe.capture.constants import ConstantKeeper
 
 def folded(keeper: ConstantKeeper, module: torch.fx.GraphModule) -> dict[str, Any]:
     """Fold the constants of a graph as freezing does, and return the values of its nodes by name."""
+    # It brings all of inductor, which no other test needs in a worker that collects them.
+    from torch._inductor.constant_folding import ConstantFolder  # noqa: PLC0415
+
     values: dict[str, Any] = {}
 
     class Folder(ConstantFolder):  # type: ignore[misc]

@@ -1,18 +1,18 @@
-"""Hostile input of up to 200 MB: a sentence within 1 GB of memory and 10 s, in a child process."""
+"""Hostile input of up to 200 MB: a sentence within 1 GB of memory and 10 s, by the limits of a process."""
 
 from __future__ import annotations
 
 import json
 import os
 import resource
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import DUMPS, PROBE
+from tests.conftest import DUMPS
 from tests.dumps import copy_of, graph_in
+from tests.fork_server import ForkServer
 
 pytestmark = pytest.mark.takes(2)
 
@@ -23,27 +23,27 @@ MEMORY = (1 << 30) + (256 << 20)
 """Bytes of address space. Python takes up to 256 MiB of it before it reads anything."""
 SECONDS = 20
 """Of a processor, twice the bound: other tests run beside this one on the same cores."""
+Bounded = Callable[..., tuple[int, str]]
 LOG = "V1121 02:22:22.682000 15139 torch/_inductor/scheduler.py:2372] [0/0] [__fusion] "
 
 
-def bounded(*arguments: str | Path) -> tuple[int, str]:
-    """Run `probe` under the limits; return its status and all that it said."""
+@pytest.fixture
+def bounded(fork_server: ForkServer, tmp_path: Path) -> Bounded:
+    """Return what runs `probe` under the limits, and returns its status and all that it said."""
 
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    def run(*arguments: str | Path) -> tuple[int, str]:
+        ran = fork_server.run(
+            [str(argument) for argument in arguments],
+            tmp_path,
+            {**os.environ, "COLUMNS": "2000"},  # no sentence is broken
+            {resource.RLIMIT_AS: MEMORY, resource.RLIMIT_CPU: SECONDS},
+        )
+        said = ran.stdout + ran.stderr
+        assert ran.returncode in (0, 1, 2), said[-500:]
+        assert "internal error" not in said
+        return ran.returncode, " ".join(said.split())
 
-    ran = subprocess.run(
-        [*PROBE, *map(str, arguments)],
-        capture_output=True,
-        env={**os.environ, "COLUMNS": "2000"},  # no sentence is broken
-        preexec_fn=limit,
-        check=False,
-    )
-    said = (ran.stdout + ran.stderr).decode(errors="replace")
-    assert ran.returncode in (0, 1, 2), said[-500:]
-    assert "internal error" not in said
-    return ran.returncode, " ".join(said.split())
+    return run
 
 
 def repeated(text: str, size: float) -> str:
@@ -121,7 +121,7 @@ CASES: dict[str, tuple[str, Callable[[], str], str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_hostile_file_is_refused_within_1_gb_and_10_s(tmp_path: Path, case: str) -> None:
+def test_a_hostile_file_is_refused_within_1_gb_and_10_s(tmp_path: Path, case: str, bounded: Bounded) -> None:
     name, text, sentence = CASES[case]
     graph = copy_of(FLIP, tmp_path)
     (graph / name).write_text(text())
@@ -133,7 +133,7 @@ def test_a_hostile_file_is_refused_within_1_gb_and_10_s(tmp_path: Path, case: st
     assert "0 nodes" not in said  # the rest is read
 
 
-def test_200_mb_of_garbage_in_every_file(tmp_path: Path) -> None:
+def test_200_mb_of_garbage_in_every_file(tmp_path: Path, bounded: Bounded) -> None:
     graph = copy_of(FLIP, tmp_path)
     piece = os.urandom(1 << 20)
     garbage = tmp_path / "garbage"
@@ -150,7 +150,7 @@ def test_200_mb_of_garbage_in_every_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["\n", "x", f"{LOG}cannot fuse op0 with op1: no shared data\n", f"{LOG}  a\n"]
 )
-def test_200_mb_of_a_log(tmp_path: Path, text: str) -> None:
+def test_200_mb_of_a_log(tmp_path: Path, text: str, bounded: Bounded) -> None:
     graph = copy_of(FLIP, tmp_path)
     logs = graph.parents[1] / "probe_logs"
     logs.mkdir()
@@ -159,7 +159,7 @@ def test_200_mb_of_a_log(tmp_path: Path, text: str) -> None:
     assert text == "x" or "not read from here on: the logs of this run are too long" in said
 
 
-def test_wide_tables_of_tunings_and_samples(tmp_path: Path) -> None:
+def test_wide_tables_of_tunings_and_samples(tmp_path: Path, bounded: Bounded) -> None:
     graph = copy_of(FLIP, tmp_path)
     choices = repeated('{"name":"a","ms":1},', 15e6).rstrip(",")
     (graph / "probe_choices.jsonl").write_text(f'{{"operation": "mm", "inputs": [], "choices": [{choices}]}}')
@@ -176,7 +176,7 @@ def test_wide_tables_of_tunings_and_samples(tmp_path: Path) -> None:
     assert "more than the limit of 16,777,216" in bounded("verdict", graph)[1]
 
 
-def test_a_wide_manifest(tmp_path: Path) -> None:
+def test_a_wide_manifest(tmp_path: Path, bounded: Bounded) -> None:
     run = copy_of(FLIP, tmp_path).parents[1]
     (run / "probe.json").write_text(f'{{"graphs": [{repeated("{},", 16e6)}{{}}]}}')
     assert "more than the limit of 1,000,000" in bounded("check", run)[1]
@@ -199,7 +199,7 @@ def test_a_device_or_a_path_of_5000_characters_is_answered_with_a_sentence(
 
 
 @pytest.mark.parametrize("name", [path.name for path in sorted(FLIP.iterdir())])
-def test_a_link_to_a_device_as_a_file_of_a_dump(tmp_path: Path, name: str) -> None:
+def test_a_link_to_a_device_as_a_file_of_a_dump(tmp_path: Path, name: str, bounded: Bounded) -> None:
     graph = copy_of(FLIP, tmp_path)
     (graph / name).unlink()
     (graph / name).symlink_to("/dev/zero")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inductor_probe.debugging.sources import find_module
+from inductor_probe.debugging.sources import Source, find_module
 from inductor_probe.reader.debug_dir import read_run
 from tests.debugging.client import ANSWER_S, Client, start
 
@@ -24,10 +25,18 @@ def normed(x):
 out = torch.compile(normed)(torch.ones(8, 64))
 print("done", tuple(out.shape))
 """
-CPP = find_module("torch._inductor.codegen.cpp")
-OWN_LINE = CPP.named("CppScheduling.flush")[0].node.body[0].lineno
-"""A breakpoint that the client sets itself, in a file where stops were asked for on the command line."""
 KERNEL = "cpp_fused_div_sum_0"
+
+
+@functools.cache
+def cpp() -> Source:
+    """Return where kernels of C++ are generated."""
+    return find_module("torch._inductor.codegen.cpp")
+
+
+def own_line() -> int:
+    """Return a breakpoint that the client sets itself, in a file where stops were asked for when it began."""
+    return int(cpp().named("CppScheduling.flush")[0].node.body[0].lineno)
 
 
 @dataclass
@@ -86,7 +95,7 @@ def talk(tmp_path_factory: pytest.TempPathFactory) -> Talk:
     with process:
         with Client(port) as client:
             # What an editor sends that was not told otherwise: libraries are not one's own code.
-            client.attach({str(CPP.path): [OWN_LINE], str(script): [8]}, justMyCode=True)
+            client.attach({str(cpp().path): [own_line()], str(script): [8]}, justMyCode=True)
             while client.happened("stopped", "terminated") == "stopped":
                 thread, frames = client.stopped()
                 stops.append(look(client, thread, frames))
@@ -98,15 +107,15 @@ def talk(tmp_path_factory: pytest.TempPathFactory) -> Talk:
 def test_a_function_stops_in_its_own_frame_with_its_locals(talk: Talk) -> None:
     stops = talk.at("lines")
     assert stops
-    entry = CPP.named("LoopLevel.lines")[0].node.body[0].lineno
+    entry = cpp().named("LoopLevel.lines")[0].node.body[0].lineno
     for stop in stops:
-        assert (Path(stop.file), stop.line) == (CPP.path, entry)
+        assert (Path(stop.file), stop.line) == (cpp().path, entry)
         assert re.match(r"LoopLevel\(var=x0, size=8\b", stop.locals["self"])
         assert stop.depth > 30  # torch's frames are all there, down to the script
 
 
 def test_stepping_stays_in_torch_whatever_the_client_calls_its_own(talk: Talk) -> None:
-    second = CPP.named("LoopLevel.lines")[0].node.body[1].lineno
+    second = cpp().named("LoopLevel.lines")[0].node.body[1].lineno
     assert {stop.extra for stop in talk.at("lines")} == {f"lines:{second}"}
 
 
@@ -131,7 +140,7 @@ def test_a_kernel_stops_when_tiled_and_when_generated(talk: Talk) -> None:
 
 
 def test_the_client_s_own_breakpoints_live_beside_those_of_the_command_line(talk: Talk) -> None:
-    assert {stop.line for stop in talk.at("flush")} == {OWN_LINE}
+    assert {stop.line for stop in talk.at("flush")} == {own_line()}
     (last,) = talk.at("<module>")
     assert (last.line, Path(last.file)) == (8, talk.cwd / "script.py")
 

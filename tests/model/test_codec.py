@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import math
@@ -208,7 +209,12 @@ def test_any_record_goes_round_and_fits_its_schema(kind: type[Any], data: st.Dat
     written = to_json(record)
     text = json.dumps(written, allow_nan=False)
     assert from_json(kind, json.loads(text)) == record
-    jsonschema.Draft202012Validator(json_schema(kind)).validate(written)
+    _validator(kind).validate(written)
+
+
+@functools.cache
+def _validator(kind: type[Any]) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json_schema(kind))
 
 
 @settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
@@ -233,15 +239,22 @@ def _refusal(data: Any) -> str | None:
     return None
 
 
+@functools.cache
 def _values(kind: type) -> st.SearchStrategy[Any]:
     """Any record of a class, small: hypothesis makes it from the same annotations."""
+    _register_small_values()
+    return st.from_type(kind).filter(_has_unique_names)
+
+
+@functools.cache
+def _register_small_values() -> None:
+    """Say once how small values are: each time, hypothesis forgets the strategies that it has made."""
     st.register_type_strategy(Path, st.sampled_from([Path("a"), Path("/b/c.py")]))
     st.register_type_strategy(float, st.floats(allow_nan=False, width=32))
     st.register_type_strategy(int, st.integers(-(2**63) + 1, 2**63 - 1))
     st.register_type_strategy(str, st.text(max_size=3))
     st.register_type_strategy(tuple, _short)
     st.register_type_strategy(Span, st.builds(Span, st.just(Path("f")), st.integers(1, 9), st.just(9)))
-    return st.from_type(kind).filter(_has_unique_names)
 
 
 def _short(kind: Any) -> st.SearchStrategy[tuple[Any, ...]]:

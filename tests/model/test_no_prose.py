@@ -6,6 +6,7 @@ To hold another verb's records to it, add its record type to `ROOTS` and what ma
 from __future__ import annotations
 
 import enum
+import functools
 import typing
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -184,10 +185,8 @@ def records(folder: Path) -> Iterator[object]:
 def spaced(value: object, where: str) -> Iterator[tuple[str, str]]:
     """Yield texts with spaces that are no value of a Literal, with the field that they are in."""
     if isinstance(value, Struct):
-        hints = typing.get_type_hints(type(value))
-        for field in structs.fields(value):
-            if not only_codes(hints[field.name]):
-                yield from spaced(getattr(value, field.name), f"{type(value).__name__}.{field.name}")
+        for name in fields_of_text(type(value)):
+            yield from spaced(getattr(value, name), f"{type(value).__name__}.{name}")
     elif isinstance(value, Mapping):
         for item in value.values():
             yield from spaced(item, where)
@@ -196,6 +195,13 @@ def spaced(value: object, where: str) -> Iterator[tuple[str, str]]:
             yield from spaced(item, where)
     elif isinstance(value, str) and " " in value:
         yield where, value
+
+
+@functools.cache
+def fields_of_text(kind: type[Struct]) -> tuple[str, ...]:
+    """Return the fields of a record that free text may be in."""
+    hints = typing.get_type_hints(kind)
+    return tuple(field.name for field in structs.fields(kind) if not only_codes(hints[field.name]))
 
 
 def only_codes(hint: object) -> bool:
