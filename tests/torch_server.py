@@ -4,8 +4,8 @@ That takes four of the six seconds of processor time of a small dump, and most o
 is timed for a moment. The fixture `warm` (`conftest.py`) puts `tests/warm` first in the PYTHONPATH of a file
 of tests; the `sitecustomize.py` there hands over to this process what is about to run
 `capture/supervisor.py`, `capture/own_child.py`, `accuracy_checks/child.py`, `harness/server.py`,
-`op_checks/worker.py`, `assembly/triton_child.py`, `machine/torch_child.py`, or two programs of tests that do
-nothing else, with its files, folder, environment and signals.
+`op_checks/worker.py`, `assembly/triton_child.py`, `machine/torch_child.py`, two programs of benchmarks, or
+two of tests that do nothing else, with its files, folder, environment and signals.
 
 All that these programs do is then done as ever, but for one thing: in the script of a user, hooks are set
 after torch is imported, as `ip.dump` does in a notebook. `test_torch_server.py` compares the two. What is
@@ -193,6 +193,7 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
     os.environ.update(given)
     gc.collect()
     gc.freeze()  # what is here stays: a fork's collector need not touch, and so copy, it
+    gc.set_threshold(10_000, 10, 10)  # by the usual one, compiling is looked through every few milliseconds
     # A supervisor has none of what a dump needs, and who lists operators compiles nothing.
     expected = [given] if kind == "dump" else [{**given, **environment_of(kind)}]
     if kind in ("check-op", "ask"):

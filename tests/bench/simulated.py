@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import count as counted
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,16 +14,20 @@ import numpy as np
 from inductor_probe.bench.verdict import conclude, wants_more
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES
 from inductor_probe.model.remark import Remark, Subject, measured
-from inductor_probe.model.timing import Quad, Series
+from inductor_probe.model.timing import Quad, Series, Side
 
 GUARD_EVERY = 6
 LOST_ITS_CORE = measured("core-lost", "hazard", Subject("machine", "cpu"), {"times": 2})
 
 
-def series(
+def series(ratio: float, *, processes: int = 3, **noise: Any) -> list[Series]:
+    """Return the quads of one comparison in so many processes: see `each_series`."""
+    return list(islice(each_series(ratio, **noise), processes))
+
+
+def each_series(
     ratio: float,
     *,
-    processes: int = 3,
     quads: int = 40,
     between: float = 0.001,
     noise: float = 0.005,
@@ -36,8 +42,8 @@ def series(
     slow: float = 0.0,
     linked_processes: float = 0.0,
     seed: int = 0,
-) -> list[Series]:
-    """Return the quads of one comparison.
+) -> Iterator[Series]:
+    """Yield the quads of one comparison, of one process after the other.
 
     Args:
         ratio: the truth, of B over A. between, noise: standard deviation of the log-ratio from process to
@@ -51,8 +57,8 @@ def series(
         linked_processes: autocorrelation of what differs `between` successive processes.
     """
     rng = np.random.default_rng(seed)
-    made, offset = [], 0.0
-    for process in range(processes):
+    offset = 0.0
+    for process in counted():
         fresh = rng.normal(0.0, between)
         share = linked_processes if process else 0.0
         offset = share * offset + math.sqrt(1 - share**2) * fresh
@@ -76,15 +82,16 @@ def series(
                 hit = hit or waiting > 0
                 times.append(1e-4 * (math.exp(steady + wild * rng.exponential(1.0)) + waiting))
             found.append(quad(times, order, is_guard, LOST_ITS_CORE if wild or hit else None))
-        made.append(Series("k", "k_v2", tuple(found), 0.3))
-    return made
+        yield Series("k", "k_v2", tuple(found), 0.3)
 
 
 def verdict_as_the_session_makes_it(ratio: float, seed: int, margin: float = 0.01, **noise: Any) -> str:
     """Judge three processes, and more as long as more are wanted."""
-    processes = series(ratio, processes=MORE_PROCESSES, quads=28, seed=seed, **noise)
-    for count in range(PROCESSES, MORE_PROCESSES + 1):
-        comparison = conclude(processes[:count], margin)
+    following = each_series(ratio, quads=28, seed=seed, **noise)
+    processes = list(islice(following, PROCESSES - 1))
+    while len(processes) < MORE_PROCESSES:
+        processes.append(next(following))
+        comparison = conclude(processes, margin)
         if not wants_more(comparison, margin):
             break
     return comparison.verdict
@@ -107,6 +114,13 @@ class ScoredQuad(Quad, frozen=True, dict=True):
     @cached_property
     def score(self) -> float:
         return super().score
+
+    @cached_property
+    def _samples(self) -> dict[Side, tuple[float, ...]]:
+        return {"A": super().samples("A"), "B": super().samples("B")}
+
+    def samples(self, side: Side) -> tuple[float, ...]:
+        return self._samples[side]
 
 
 def quad(

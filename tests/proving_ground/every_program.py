@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from inductor_probe.scenario import Scenario
 from tests.proving_ground.examined import EXAMINED
-from tests.proving_ground.programs import Program, scenario_of
+from tests.proving_ground.programs import Program, collect_seldom, scenario_of
 
 KINDS = (
     "vectorisation",
@@ -48,4 +48,5 @@ PROGRAMS: Mapping[str, Program] = {
 scenario: Scenario = scenario_of(PROGRAMS)
 
 if __name__ == "__main__":
+    collect_seldom()
     scenario.main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -109,3 +110,9 @@ def scenario_of(programs: Mapping[str, Program]) -> Scenario:
         for end in ("", FLIPPED)
     }
     return Scenario(build, defaults={"device": "cpu"}, cases=cases)
+
+
+def collect_seldom() -> None:
+    """Leave torch out of garbage collection, which takes a fifth of compiling hundreds of small programs."""
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
