@@ -22,7 +22,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.own_call import NoOwnCall
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from tests.fork_server import ForkServer
-from tests.shared import compiler_folder, shared_folder
+from tests.shared import compiler_folder, made_once, shared_folder
 from tests.torch_server import TorchServer
 
 REPOSITORY = Path(__file__).parents[1]
@@ -52,11 +52,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     archives = sorted(CORPUS.glob("*.tar.gz"))
     if not archives:
         pytest.skip(f"the full corpus is not at {CORPUS}")
-    folder = tmp_path_factory.mktemp("corpus")
-    for archive in archives:
-        with tarfile.open(archive) as tar:
-            tar.extractall(folder, filter="data")
-    return folder
+
+    def unpack(folder: Path) -> None:
+        for archive in archives:
+            with tarfile.open(archive) as tar:
+                tar.extractall(folder, filter="data")
+
+    return made_once(tmp_path_factory, "corpus", unpack)
 
 
 @pytest.fixture

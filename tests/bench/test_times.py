@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 from collections.abc import Iterator
@@ -107,7 +108,13 @@ def process(state: str, device: str, data: str, number: int, seed: int) -> Proce
     )
 
 
-def reports() -> Iterator[tuple[str, BenchResult]]:
+@functools.cache
+def reports() -> tuple[tuple[str, BenchResult], ...]:
+    """Return the results of all states, devices and data, with what they are called."""
+    return tuple(_reports())
+
+
+def _reports() -> Iterator[tuple[str, BenchResult]]:
     for state in STATES:
         for device, data in (("cpu", "warm"), ("cpu", "cold"), ("cuda", "cold"), ("cuda", "warm")):
             for seed in range(5):
