@@ -17,6 +17,7 @@ from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.report.words.flips import flip_text, flip_texts
 from inductor_probe.store.decisions import read_decisions
 from tests.shared import made_once
+from tests.torch_server import TorchServer
 
 HERE = Path(__file__).parent
 CPU, CUDA = HERE / "flipped_cpu.py", HERE / "flipped_cuda.py"
@@ -144,10 +145,15 @@ def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Dump:
 
 
 @pytest.fixture(scope="session")
-def on_cuda(tmp_path_factory: pytest.TempPathFactory) -> Dump:
-    return lambda: dumped(
-        tmp_path_factory, CUDA, [*CUDA_TURNED, *CUDA_REFUSED, *CUDA_OTHERS], "--target", "h200"
-    )
+def on_cuda(tmp_path_factory: pytest.TempPathFactory, torch_server: TorchServer) -> Dump:
+    """Return what dumps in a fork; `on_cpu` sets the hooks of flips before torch is imported."""
+
+    def dump() -> tuple[Manifest, dict[str, list[Decision]]]:
+        with torch_server.used():
+            asked = [*CUDA_TURNED, *CUDA_REFUSED, *CUDA_OTHERS]
+            return dumped(tmp_path_factory, CUDA, asked, "--target", "h200")
+
+    return dump
 
 
 def result_of(manifest: Manifest, asked: str) -> FlipResult:
@@ -215,6 +221,7 @@ def test_what_cannot_be_turned_of_a_gpu_says_why(asked: str, on_cuda: Dump) -> N
 
 
 @pytest.mark.compiles
+@pytest.mark.usefixtures("warm_here")
 def test_of_a_graph_that_torch_failed_to_compile_nothing_else_is_said(tmp_path: Path) -> None:
     script = tmp_path / "broken.py"
     script.write_text(BROKEN)
