@@ -7,8 +7,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.validators import extend
+from jsonschema import Draft202012Validator, ValidationError, validators
 
 from inductor_probe.model.codec import json_schema
 from inductor_probe.model.output import FailureOutput, outputs
@@ -36,4 +35,4 @@ def _validator(verb: str) -> Any:
                 right.add(key)
 
     schema = json_schema(FailureOutput if verb == "error" else outputs()[verb])
-    return extend(Draft202012Validator, {"$ref": resolve_once})(schema)
+    return validators.extend(Draft202012Validator, {"$ref": resolve_once})(schema)
