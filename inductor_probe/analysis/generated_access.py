@@ -68,7 +68,7 @@ class GeneratedAccesses:
         kernel = self._index.kernels.get(access.kernel or "")
         if kernel is None or not isinstance(kernel.details, CppFacts | TritonFacts):
             return None
-        pointers = self._pointers(access.node, kernel.name, buffer)
+        pointers = self.pointers(access.node, kernel.name, buffer)
         if not pointers:
             return GeneratedAccess("none") if local else None
         if kernel.name not in self._uses:
@@ -79,8 +79,8 @@ class GeneratedAccesses:
             return GeneratedAccess("none") if direction == "read" else None
         return _same(uses, access)
 
-    def _pointers(self, node: str, kernel: str, buffer: str) -> frozenset[str]:
-        """The parameters through which the kernel reaches a buffer, by any name that the memory had."""
+    def pointers(self, node: str, kernel: str, buffer: str) -> frozenset[str]:
+        """Return the parameters through which the kernel reaches a buffer, by any name its memory had."""
         link = self._links.nodes.get(node)
         calls = self._launches.get(kernel, ())
         linked = [call for call in calls if link is not None and call.span in link.launches]

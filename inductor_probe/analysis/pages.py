@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.analysis.collectives import collectives
+from inductor_probe.analysis.formula.code import node_code
 from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.index import dims_sum
@@ -189,7 +190,9 @@ def _node_part(graph: CompiledGraph, leaf: SchedulerNode, row: NodeRow) -> NodeP
     """Return an unfused node with its formula."""
     return NodePart(
         row=row,
-        formula=formula(leaf, _layouts(graph)) if leaf.body is not None else None,
+        formula=formula(leaf, _layouts(graph), node_code(graph, leaf, row.link.kernel))
+        if leaf.body
+        else None,
         met=leaf.met_dependencies,
         unmet=leaf.unmet_dependencies,
         body=leaf.body.span if leaf.body is not None else None,

@@ -339,9 +339,25 @@ Statement: TypeAlias = Definition | Store | BoundsCheck | Effect
 
 
 Convention: TypeAlias = Literal[
-    "indirect-index", "masked", "mod", "scan", "atomic-add", "cast-left-out", "places-along-loops"
-]
-"""What a reader of a formula has to know beyond its statements."""
+    "indirect-index", "index-wrapped", "index-as-loaded", "index-checked", "index-not-checked", "masked",
+    "mod", "scan", "atomic-add", "cast-left-out", "places-along-loops", "shift-as-eager", "shift-open",
+    "zero-division-raises", "zero-division-is-zero", "division-open", "overflow-open", "constant-block-mask",
+]  # fmt: skip
+"""What a reader of a formula has to know beyond its statements.
+
+Those of indices, shifts, divisions, overflow and block masks are read in the text of the kernel that computes
+the node; `indirect-index` says that of an index it could not be.
+"""
+
+
+class DecidedComparison(Struct, frozen=True):
+    """A comparison of indices that comes out the same in every iteration: `p1 - p0 <= 100` of 64 x 64.
+
+    Inferred from the recorded sizes of the loops. `outcome` is what it is: True, or False.
+    """
+
+    comparison: Annotated[Expression, AS_TEXT]
+    outcome: bool
 
 
 class Formula(Struct, frozen=True):
@@ -352,6 +368,7 @@ class Formula(Struct, frozen=True):
         views: the buffers it reaches, in order of first use.
         statements: in order; a definition stands before its first use.
         conventions: what a reader has to know of how they are written.
+        decided: comparisons in it, masks for example, that come out the same in every iteration.
     """
 
     node: str
@@ -359,3 +376,4 @@ class Formula(Struct, frozen=True):
     views: tuple[View, ...]
     statements: tuple[Statement, ...]
     conventions: tuple[Convention, ...] = ()
+    decided: tuple[DecidedComparison, ...] = ()

@@ -18,7 +18,7 @@ from inductor_probe.model.formula import (
 )
 from inductor_probe.model.fx import short_dtype
 from inductor_probe.report.units import dims_text
-from inductor_probe.report.words.layouts import CONVENTIONS
+from inductor_probe.report.words.layouts import CONVENTIONS, DECIDED
 
 _COMMENT = "#"
 
@@ -30,7 +30,7 @@ def formula_lines(formula: Formula, width: int) -> list[str]:
         if not _says_nothing(statement):
             lines += [f"  {line}".rstrip() for line in _statement(statement, width - 2)]
     conventions = [CONVENTIONS[convention] for convention in formula.conventions]
-    for comment in (*_unchecked(formula), *_views(formula.views), *conventions):
+    for comment in (*_unchecked(formula), *_decided(formula), *_views(formula.views), *conventions):
         lines += _wrapped(f"{_COMMENT} {comment}", width, f"{_COMMENT}   ")
     return lines
 
@@ -48,6 +48,13 @@ def _unchecked(formula: Formula) -> Iterator[str]:
     ]
     if known:
         yield f"not checked at run time: {', '.join(known)}"
+
+
+def _decided(formula: Formula) -> Iterator[str]:
+    for outcome, text in DECIDED.items():
+        comparisons = [str(item.comparison) for item in formula.decided if item.outcome is outcome]
+        if comparisons:
+            yield f"{text}: {', '.join(dict.fromkeys(comparisons))}"
 
 
 def _loops(formula: Formula) -> str:

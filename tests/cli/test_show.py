@@ -98,8 +98,8 @@ def test_a_long_loop_body_becomes_a_few_lines(screen: Screen) -> None:
   # buf1: f32[4, 3, 345, 256]
   # buf2: f32[256, 1]
   # buf3: f32[4, 3, 256, 256]
-  # an index that is a loaded value may be negative and count from the end; whether it is wrapped
-  #   and checked is not printed in the dump
+  # an index that is a loaded value is taken as it is: the kernel wraps no negative one
+  # such an index is not checked against the size
 """)
 
 

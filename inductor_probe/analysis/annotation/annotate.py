@@ -99,6 +99,18 @@ def computing_line(graph: CompiledGraph, kernel: str, node: str, called: str) ->
     return _Annotator(graph, made, None).computing_line(node, called)
 
 
+class RowsOfNode(Struct, frozen=True):
+    """Which lines of a kernel's text, from 1, are shown to compute for a node, and which for others alone."""
+
+    sure: frozenset[int]
+    other: frozenset[int]
+
+
+def rows_of(graph: CompiledGraph, kernel: str, node: str) -> RowsOfNode:
+    """Return the lines of a kernel that compute for a scheduler node, and those that do not."""
+    return _Annotator(graph, index_of(graph).kernels[kernel], None).rows_of(node)
+
+
 _SIGN_OF = {
     "add": " + ", "sub": " - ", "mul": " * ", "div": " / ", "reciprocal": " / ", "neg": "neg(", "eq": "==",
     "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=", "remainder": "mod", "clamp": "clamp",
@@ -258,6 +270,18 @@ class _Annotator:
         if row is None or self._kernel.span is None:
             return None
         return self._kernel.span.first + self._moved + row - 1, self._lines[row - 1].strip()
+
+    def rows_of(self, node: str) -> RowsOfNode:
+        """See `rows_of`. All lines are the node's in a kernel that computes no other."""
+        if [leaf.name for leaf in self._leaves] == [node]:
+            return RowsOfNode(frozenset(range(1, len(self._lines) + 1)), frozenset())
+        sure, other = set(), set()
+        for row, origins in self._origins().items():
+            if all(origin.nodes == (node,) or node in origin.shared for origin in origins):
+                sure.add(row)
+            elif not any(node in (*origin.nodes, *origin.shared) for origin in origins):
+                other.add(row)
+        return RowsOfNode(frozenset(sure), frozenset(other))
 
     def _nests(self) -> tuple[LoopNest, ...]:
         details = self._kernel.details

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from inductor_probe.analysis.access import STORES
 from inductor_probe.analysis.formula.body import BodyValues, read_body
+from inductor_probe.analysis.formula.code import NodeCode, code_conventions
+from inductor_probe.analysis.formula.decided import decided_comparisons
 from inductor_probe.analysis.formula.expressions import Expressions
 from inductor_probe.analysis.formula.naming import Named, Spelling
 from inductor_probe.analysis.formula.shapes import find_shapes
@@ -15,6 +17,7 @@ from inductor_probe.model.formula import (
     BoundsCheck,
     BufferElement,
     Convention,
+    DecidedComparison,
     Definition,
     Effect,
     Formula,
@@ -23,10 +26,12 @@ from inductor_probe.model.formula import (
     Store,
     View,
 )
-from inductor_probe.model.ir import BufferLayout, Dotted, LoopBody, Ref, SchedulerNode
+from inductor_probe.model.ir import BufferLayout, Dim, Dotted, LoopBody, Ref, SchedulerNode
 
 
-def formula(node: SchedulerNode, layouts: Mapping[str, BufferLayout] | None = None) -> Formula:
+def formula(
+    node: SchedulerNode, layouts: Mapping[str, BufferLayout] | None = None, code: NodeCode | None = None
+) -> Formula:
     """Return what an unfused node computes, as mathematics.
 
     Values are inlined where they are used once and named where they are used more often; the order of
@@ -35,6 +40,7 @@ def formula(node: SchedulerNode, layouts: Mapping[str, BufferLayout] | None = No
     Args:
         node: a node with a loop body.
         layouts: of buffers whose layout the node does not print (torch before 2.4), by name.
+        code: the text of its kernel, for what the body leaves open.
 
     Raises:
         ValueError: the node has no loop body (it is fused, or an extern kernel).
@@ -57,7 +63,9 @@ def formula(node: SchedulerNode, layouts: Mapping[str, BufferLayout] | None = No
     names = {*(view.buffer for view in views), *dict(body.indexes), *(loop.variable for loop in loops)}
     writer = _Writer(read, names, tuple(loop.variable for loop in loops if loop.reduced))
     statements = tuple(writer.statements())
-    return Formula(node.name, loops, views, statements, tuple(_conventions(body, read, views)))
+    conventions = (*_conventions(body, read, views), *code_conventions(body, read, code))
+    decided = tuple(writer.decided(dict(body.var_ranges)))
+    return Formula(node.name, loops, views, statements, conventions, decided)
 
 
 class _Writer:
@@ -65,6 +73,7 @@ class _Writer:
 
     def __init__(self, read: BodyValues, names: set[str], reduced: tuple[str, ...]) -> None:
         self._effects = read.effects
+        self._values = read.values
         self._dtypes = read.values.dtypes
         roots = [number for effect in read.effects for number in effect.needs]
         shapes = find_shapes(read.values, roots)
@@ -81,6 +90,12 @@ class _Writer:
             for number in effect.needs:
                 yield from self._definitions(number)
             yield self._statement(effect)
+
+    def decided(self, loops: Mapping[str, Dim]) -> Iterator[DecidedComparison]:
+        """Write the comparisons that the loops decide, after the statements, whose names they use."""
+        roots = [number for effect in self._effects if effect.kind != "unused" for number in effect.needs]
+        for number, outcome in decided_comparisons(self._values, roots, loops):
+            yield DecidedComparison(self._expressions.expression(number), outcome)
 
     def _definitions(self, root: int) -> Iterator[Definition]:
         """Define what the expression of `root` needs and, if it has a name, itself."""
@@ -134,8 +149,6 @@ class _Writer:
 
 def _conventions(body: LoopBody, read: BodyValues, views: Sequence[View]) -> Iterator[Convention]:
     kinds = {value.kind for value in read.values.table}
-    if any(op.target.startswith("self.set_indirect") for block in body.blocks for op in block.ops):
-        yield "indirect-index"
     if "masked" in kinds:
         yield "masked"
     if "mod" in kinds:

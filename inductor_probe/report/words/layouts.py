@@ -22,7 +22,11 @@ FEATURES: Mapping[NestFeature, str] = {
 }
 CONVENTIONS: Mapping[Convention, str] = {
     "indirect-index": "an index that is a loaded value may be negative and count from the end; "
-    "whether it is wrapped and checked is not printed in the dump",
+    "whether it is wrapped and checked is not known here",
+    "index-wrapped": "to an index that is a loaded value the kernel adds the size where it is negative",
+    "index-as-loaded": "an index that is a loaded value is taken as it is: the kernel wraps no negative one",
+    "index-checked": "such an index is checked against the size: outside of it the kernel fails",
+    "index-not-checked": "such an index is not checked against the size",
     "masked": "masked(m, a, b) is a where m holds, else b; nothing in a is loaded elsewhere",
     "mod": "mod(a, b) has the sign of a, a % b that of b",
     "scan": "how a scan combines two values is not printed in the dump",
@@ -30,8 +34,19 @@ CONVENTIONS: Mapping[Convention, str] = {
     "inductor.emulate_precision_casts is set",
     "places-along-loops": "argmax and argmin count places along these loops: of a buffer that is seen in "
     "another order of dimensions not in its own",
+    "shift-as-eager": "a shift by less than 0, or by the width of the type or more, gives what eager gives: "
+    "0, or of a >> b the sign, 0 or -1",
+    "shift-open": "what a shift by less than 0, or by the width of the type or more, gives is open in Triton",
+    "zero-division-raises": "an integer division by 0 makes the kernel raise behind its loops, as eager does",
+    "zero-division-is-zero": "a // 0 of integers gives 0",
+    "division-open": "what an integer division by 0, or of the least int32 or int64 by -1, gives is open: "
+    "C++ on x86 ends the process (SIGFPE)",
+    "overflow-open": "C++ leaves open what +, - and * of signed scalars give on overflow (torch passes no "
+    "-fwrapv), where eager wraps around",
+    "constant-block-mask": "the kernel has no mask for the ends of its loops: its blocks divide them",
     "atomic-add": "+= is atomic: several iterations may add to one element, in any order",
 }
+DECIDED: Mapping[bool, str] = {True: "holds in every iteration", False: "holds in no iteration"}
 _WITH_ORDER = ("transposed", "padded", "other")
 """Formats whose name does not say the order of the dimensions."""
 
