@@ -68,6 +68,18 @@ class CheckedCall:
         """Of all values: the worst."""
         return worst([*self.judged.values()])
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether random numbers that are drawn are all that makes it undecided."""
+        undecided = [one.why for one in self.judged.values() if one.verdict == "undecided"]
+        return bool(undecided) and set(undecided) == {"draws"} and self.verdict != WRONG
+
+    def is_wrong(self) -> None:
+        """Note that what is undecided is wrong: not by random numbers."""
+        for judged in self.judged.values():
+            if judged.verdict == "undecided":
+                judged.verdict, judged.why = WRONG, "values"
+
     def _replay(self, eager: Values) -> None:
         """Run eager again, and with other random numbers: what differs then is not the compiler's."""
         again, _ = self._run(EAGER)

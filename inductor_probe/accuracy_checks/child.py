@@ -116,6 +116,15 @@ class Judge(Callables):
         before = len(self._stages.traced)
         call = CheckedCall(OwnCall(callee.eager, callee.compiled, args, kwargs, backward=True))
         verdict = call.check()
+        followed = self._followed.get(id(callee), 0)
+        follows = self._options.follow and followed < MOST_OF_ONE
+        follower: Any = None
+        if follows and (verdict == "wrong" or call.is_drawn):
+            from inductor_probe.accuracy_checks.follow import Follower  # noqa: PLC0415
+
+            follower = Follower(call, self._stages, self._tell)
+        if follower is not None and call.is_drawn:
+            verdict = follower.decide()
         graphs = self._graphs.setdefault(id(callee), [])
         graphs += [one for traced in self._stages.traced[before:] for one in traced.lowered]
         self._tell(
@@ -125,13 +134,10 @@ class Judge(Callables):
         )  # fmt: skip
         if verdict == "rounding" and len(self._rounded) < MOST_FOLLOWED and any(map(_casts, graphs)):
             self._rounded.append((number, callee, call, context()))
-        followed = self._followed.get(id(callee), 0)
-        if verdict == "wrong" and self._options.follow and followed < MOST_OF_ONE:
+        if verdict == "wrong" and follower is not None:
             self._followed[id(callee)] = followed + 1
-            from inductor_probe.accuracy_checks.follow import Follower  # noqa: PLC0415
-
-            follower = Follower(call, self._stages, self._tell)
-            follower.follow()
+            if not follower.found:
+                follower.follow()
             if len(self._followers) < MOST_FOLLOWED:
                 self._followers.append((number, follower, context()))
             self._tell_faults(number, follower)

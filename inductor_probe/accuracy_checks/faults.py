@@ -73,6 +73,17 @@ def original_operator(node: Any) -> str:
     return operator_of(original) if original is not None else operator_of(node)
 
 
+def draws(operator_name: str) -> bool:
+    """Whether an operator draws random numbers."""
+    packet: Any = torch.ops
+    for name in operator_name.split("."):
+        packet = getattr(packet, name, None)
+    is_operator = isinstance(packet, torch._ops.OpOverloadPacket)
+    overloads = [getattr(packet, name) for name in packet.overloads()] if is_operator else []
+    tagged = any(torch.Tag.nondeterministic_seeded in one.tags for one in overloads)
+    return tagged or "rand" in operator_name or "dropout" in operator_name
+
+
 def user_line(node: Any) -> tuple[str, int] | None:
     """Return the innermost line of the user's that a node comes from."""
     return line_in(str(node.meta.get("stack_trace") or ""))

@@ -15,7 +15,7 @@ from inductor_probe.accuracy_checks.above import of_all, of_graphs
 from inductor_probe.accuracy_checks.calls import CheckedCall
 from inductor_probe.accuracy_checks.changes import Change, changes_for
 from inductor_probe.accuracy_checks.decompositions import Decompositions
-from inductor_probe.accuracy_checks.faults import Fault, original_operator, user_line
+from inductor_probe.accuracy_checks.faults import Fault, draws, original_operator, user_line
 from inductor_probe.accuracy_checks.judgement import RIGHT
 from inductor_probe.accuracy_checks.kernels import explain, with_python_wrapper
 from inductor_probe.accuracy_checks.launches import Launched, check_launches, stands_for
@@ -53,6 +53,18 @@ class Follower:
                 self._stage("launches", partial(self._of_launches, ran))
         for fault in self.found:
             self._place(fault)
+
+    def decide(self) -> str:
+        """Follow a call that draws random numbers; return its verdict: wrong, if something else is wrong.
+
+        Code may draw other numbers than eager. Each launch is judged on what eager reads there, so that an
+        operator that draws none is wrong by itself.
+        """
+        self.follow()
+        self.found = [fault for fault in self.found if not draws(fault.operator)]
+        if self.found:
+            self._call.is_wrong()
+        return self._call.verdict
 
     def _stage(self, name: str, faults: Callable[[], Iterable[Fault]]) -> None:
         """Look for what is wrong in one stage: one that cannot be examined does not hide the others."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from inductor_probe.accuracy_checks.faults import operator_of
+from inductor_probe.accuracy_checks.faults import draws, operator_of
 from inductor_probe.accuracy_checks.values import Value, outputs_of
 
 
@@ -44,9 +44,8 @@ class Part:
         if node.name in seen:
             return
         seen.add(node.name)
-        leaf = (
-            node.op in ("placeholder", "get_attr") or node.name in stored or node.target is operator.getitem
-        )
+        is_drawn = node.target is operator.getitem and draws(operator_of(node))
+        leaf = node.op in ("placeholder", "get_attr") or node.name in stored or is_drawn
         if leaf and node not in self.targets:
             self.reads.append(node)
             return

@@ -55,16 +55,26 @@ def check_partition(runs: Sequence[Ran]) -> Iterator[Fault]:
         if inputs is None:
             continue
         rights, noisy = values_of(joint, inputs), _Noisy(joint, inputs)
+        saved: dict[str, Value] = {}  # not what code made of it, which may be wrong
         for ran in mine:
             part = ran.of.steps[0].graph if ran.of.steps else ran.of.reference
-            fault = _first_other(part, ran, rights, noisy) if runs_alone(part) else None
-            if fault is not None:
+            if not runs_alone(part):
+                break
+            names = [node.name for node in part.graph.nodes if node.op == "placeholder"]
+            given = [
+                saved[name].eager if name in saved else value
+                for name, value in zip(names, ran.inputs, strict=False)
+            ]
+            values = values_of(part, given)
+            saved |= values
+            if (fault := _first_other(part, ran, rights, values, noisy)) is not None:
                 yield fault
                 return
 
 
-def _first_other(part: Any, ran: Ran, rights: dict[str, Value], noisy: _Noisy) -> Fault | None:
-    values = values_of(part, ran.inputs)
+def _first_other(
+    part: Any, ran: Ran, rights: dict[str, Value], values: dict[str, Value], noisy: _Noisy
+) -> Fault | None:
     for node in part.graph.nodes:
         if node.op == "placeholder" or node.name not in rights or node.name not in values:
             continue
