@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from inductor_probe.accuracy_checks.faults import Fault, calling_line, operator_of
 from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, judge
-from inductor_probe.accuracy_checks.shadow import Shadow, is_opaque
+from inductor_probe.accuracy_checks.shadow import Shadow, is_opaque, written_operands
 
 DEEPEST = 6
 
@@ -47,43 +47,44 @@ class Decompositions(TorchDispatchMode):  # type: ignore[misc] # mypy does not f
             or _writes(func)
         ):
             return func(*args, **kwargs)
-        copies = tree_map(_copy, (args, kwargs))
+        operands = tree_map(_copy, (args, kwargs))
         result = func(*args, **kwargs)
         self._depth += 1
         try:
             with self:
-                other = decomposition(*copies[0], **copies[1])
+                others = _given(func, decomposition, operands)
         except Exception:
             return result
         finally:
             self._depth -= 1
-        if other is not NotImplemented:
-            self._compare(func, decomposition, copies, result, other)
+        if others is not None:
+            results = [*tree_leaves(result), *written_operands(func, args, kwargs)]
+            self._compare(func, decomposition, operands, results, others)
         return result
 
-    def _compare(self, func: Any, decomposition: Any, operands: Any, result: Any, other: Any) -> None:
+    def _compare(
+        self, func: Any, decomposition: Any, operands: Any, results: list[Any], others: list[Any]
+    ) -> None:
         self.compared += 1
-        for place, (eager, decomposed) in enumerate(
-            zip(tree_leaves(result), tree_leaves(other), strict=False)
-        ):
+        for place, (eager, decomposed) in enumerate(zip(results, others, strict=False)):
             if not isinstance(eager, torch.Tensor) or not isinstance(decomposed, torch.Tensor):
                 continue
             if judge(eager, decomposed).verdict == RIGHT:
                 continue
             with Shadow() as exact:
-                again = tree_leaves(func(*operands[0], **operands[1]))[place]
-            plain = _wide(decomposition, operands, place)
+                again = _given(func, func, operands)[place]
+            plain = _wide(func, decomposition, operands, place)
 
             right = exact.of(again)
 
             def noise(seed: int, right: Any = right, plain: Any = plain, place: int = place) -> Any:
                 """The reference, moved as the decomposition is where its results are rounded otherwise."""
-                return right + (_wide(decomposition, operands, place, seed) - plain)
+                return right + (_wide(func, decomposition, operands, place, seed) - plain)
 
             def of_integers(seed: int, place: int = place) -> Any:
                 """What the operator gives where results are moved: an interpolation of 8 bits by one."""
                 with Shadow(seed) as mode:
-                    moved = tree_leaves(func(*operands[0], **operands[1]))[place]
+                    moved = _given(func, func, operands)[place]
                 return mode.of(moved)
 
             judged = judge(eager, decomposed, right, noise if eager.is_floating_point() else of_integers)
@@ -102,10 +103,20 @@ def _of_python(func: Any) -> Any:
     return kernels.get(keys.CompositeImplicitAutograd) or kernels.get(keys.Autograd)
 
 
-def _wide(decomposition: Any, operands: Any, place: int, seed: int | None = None) -> torch.Tensor:
+def _given(func: Any, function: Any, operands: Any) -> Any:
+    """Return what an operator gives, or `function` in its place: results, and operands that it writes.
+
+    None where it decomposes nothing. Running means of a batch norm are written though no schema says so.
+    """
+    args, kwargs = tree_map(_copy, operands) if written_operands(func, *operands) else operands
+    result = function(*args, **kwargs)
+    return None if result is NotImplemented else [*tree_leaves(result), *written_operands(func, args, kwargs)]
+
+
+def _wide(func: Any, decomposition: Any, operands: Any, place: int, seed: int | None = None) -> torch.Tensor:
     """Return what a decomposition gives in float64; with results moved by roundings where there is a seed."""
     with Shadow(seed) as mode:
-        value = tree_leaves(decomposition(*operands[0], **operands[1]))[place]
+        value = _given(func, decomposition, operands)[place]
     return mode.of(value)
 
 

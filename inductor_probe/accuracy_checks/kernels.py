@@ -25,6 +25,8 @@ from inductor_probe.accuracy_checks.values import Interpreter
 
 _MOST_STORED = 8
 ALONE = "its nodes compiled alone"
+BESIDE = "computed in it"
+"""A step: the operators of which an operator's value is made in the same loops, each of which it may be."""
 _SETTINGS = {"use_post_grad_passes": False, "fx_graph_cache": False, "cpp_wrapper": False}
 
 
@@ -92,6 +94,9 @@ def explain(
             fault.steps = _steps(fault, stored.step(node, judged.index))
             if node in alone:
                 fault.steps.append((ALONE, _shown(alone[node][judged.index].item()), RIGHT))
+        elif fault.right_alone:
+            beside = [operator_of(one) for one in part.values() if part.depends(target, [one])]
+            fault.steps.append((BESIDE, ", ".join(dict.fromkeys(beside)), "unknown"))
         faults.append(fault)
     return faults
 
@@ -123,7 +128,10 @@ def lowered_node(lowered: Lowered, wrong: WrongBuffer) -> Any:
 
 
 def _fault(lowered: Lowered, wrong: WrongBuffer, node: Any) -> Fault:
-    fault = Fault("codegen", operator_of(node), wrong.judged, fx=node.name, user=user_line(node))
+    # A write to a view has become an operator without a line: that of what is written, then.
+    lines = map(user_line, (node, *reversed(node.all_input_nodes)))
+    line = next((one for one in lines if one is not None), None)
+    fault = Fault("codegen", operator_of(node), wrong.judged, fx=node.name, user=line)
     original = original_operator(node)
     fault.part_of = original if original != fault.operator else ""
     fault.node, fault.buffer, fault.kernel = wrong.operation, wrong.buffer, wrong.kernel

@@ -168,7 +168,10 @@ def _located(before: Step, after: Step, inputs: list[Any], graph: Key | None) ->
         was = nodes.get(user.name)
         if was is None:
             continue
-        pairs = [*zip(_operands(was), _operands(user), strict=False), (was, user)]
+        operands = _operands(was), _operands(user)
+        # The same operands in another order: `cat` of them is wrong, and none of them.
+        is_reordered = sorted(one.name for one in operands[0]) == sorted(one.name for one in operands[1])
+        pairs = [*(() if is_reordered else zip(*operands, strict=False)), (was, user)]
         for one, other in pairs:
             if one.name not in rights or other.name not in others:
                 continue

@@ -36,6 +36,7 @@ class Judgement(Struct, frozen=True):
 
     Attributes:
         calls: for each callable, the worst that was judged.
+        called: for each of those, the graphs that its calls compiled.
         wrong_values: which call of all that were judged, and the name of the value.
         wrong: each with its graph; None for what is in none.
         compared: of each graph that was followed, how many buffers were compared, and those that
@@ -45,6 +46,7 @@ class Judgement(Struct, frozen=True):
     """
 
     calls: tuple[CheckedCall, ...]
+    called: tuple[tuple[Key, ...], ...]
     wrong_values: frozenset[tuple[int, str]]
     wrong: tuple[tuple[Key | None, WrongValue], ...]
     compared: tuple[tuple[Key, int, tuple[str, ...]], ...]
@@ -88,6 +90,7 @@ _HOW = {
 def _judgement(events: Iterable[Event], problem: str) -> Judgement:
     calls: dict[tuple[str, str], CheckedCall] = {}
     wrong_values: set[tuple[int, str]] = set()
+    called: dict[tuple[str, str], dict[Key, None]] = {}
     judged = 0
     wrong: dict[Any, tuple[Key | None, WrongValue]] = {}
     graphs: dict[Key, Verdict] = {}
@@ -98,6 +101,7 @@ def _judgement(events: Iterable[Event], problem: str) -> Judgement:
             call = _call(event)
             key = (call.name, call.where)
             judged += 1
+            called.setdefault(key, {}).update(dict.fromkeys(map(_key, event["graphs"])))
             wrong_values |= {(judged, one.name) for one in call.values if one.verdict == "wrong"}
             before = calls.get(key)
             number = (before.calls if before else 0) + 1
@@ -123,6 +127,7 @@ def _judgement(events: Iterable[Event], problem: str) -> Judgement:
             not_judged.append(f"call {event['call']} of {event['name']}: {event['message']}")
     return Judgement(
         tuple(calls.values()),
+        tuple(tuple(called[key]) for key in calls),
         frozenset(wrong_values),
         tuple(wrong.values()),
         tuple((graph, *found) for graph, found in compared.items()),

@@ -90,7 +90,7 @@ class Shadow(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
         leaves = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if not any(self._wide(leaf.dtype) is not None for leaf in leaves) or is_opaque(func):
             return func(*args, **kwargs)
-        for written in _written(func, args, kwargs):
+        for written in written_operands(func, args, kwargs):
             self._begin(written)
         wide_args, wide_kwargs = self._operands(func, args, kwargs, leaves)
         memory = {leaf.untyped_storage()._cdata for leaf in leaves if _has_memory(leaf)}
@@ -139,7 +139,7 @@ class Shadow(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow to
             _is_view(func) or torch.Tag.pointwise in func.tags or _is_cast(func)
         ):
             times = min(max((size for leaf in leaves for size in leaf.shape), default=1), LONGEST) ** 0.5
-        written = {id(one) for one in _written(func, args, kwargs)}
+        written = {id(one) for one in written_operands(func, args, kwargs)}
 
         def operand(value: Any) -> Any:
             if isinstance(value, torch.Tensor):
@@ -241,7 +241,7 @@ def is_opaque(func: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in func.tags or _name(func).startswith(_NOT_COMPUTED)
 
 
-def _written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+def written_operands(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
     """Return the operands that an operation writes."""
     written = []
     for place, argument in enumerate(func._schema.arguments):

@@ -148,7 +148,10 @@ def _record(run: Run, judgement: Judgement, names: Mapping[Key, str]) -> Accurac
     return AccuracyOutput(
         run=run.path,
         verdict=worst,
-        calls=judgement.calls,
+        calls=tuple(
+            replace(call, graphs=tuple(names[key] for key in keys if key in names))
+            for call, keys in zip(judgement.calls, judgement.called, strict=True)
+        ),
         graphs=tuple(graphs),
         wrong=tuple(nowhere),
         not_judged=judgement.not_judged,

@@ -14,6 +14,7 @@ from inductor_probe.cli.expect import dumped_or_found
 from inductor_probe.cli.parameters import command, seconds, shared_option
 from inductor_probe.cli.screen import OutputFormat, give, progress_line, warn
 from inductor_probe.cli.scripts import SETTINGS, SIMULATED, VARIABLES
+from inductor_probe.errors import ExitCode
 
 
 @command(
@@ -58,7 +59,7 @@ def accuracy(
     its values, and the layer of the compiler that makes it so. With --target, and of a run that was made with
     it, the GPU is simulated, and triton's interpreter runs the kernels.
 
-    Exit status 1 if something is wrong.
+    Exit status 1 if something is wrong, 2 if nothing could be judged.
     """
     opened: Any = dumped_or_found(words, cases, knobs, env, out, target=target, may_fail=True)
     with progress_line() as progress:
@@ -72,4 +73,6 @@ def accuracy(
             progress=progress,
         )
     status = give(answer, output_format, ok=answer.record.verdict != "wrong")
+    if answer.record.verdict is None:
+        status = ExitCode.FAILED
     return max(status, warn(answer.record.problems))

@@ -159,4 +159,4 @@ class ScriptProcess:
 
     def _last_lines(self) -> str:
         text = self._errors.read_text(encoding="utf-8", errors="replace")
-        return "\n".join([line for line in text.splitlines() if line.strip()][-_LINES:])
+        return "\n".join([line for line in text.splitlines() if line.strip(" ^~")][-_LINES:])

@@ -167,7 +167,8 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
     """A call of the user's compiled callable: the worst of those that were judged.
 
     Attributes:
-        name, where: of the callable. call: which one. calls: how many were judged.
+        name, where: of the callable. graphs: that were compiled of it.
+        call: which one. calls: how many were judged.
         values: those that are not right; all of them where all are right.
         elements: that were compared, in all.
         inputs: how they differ from those that the script has (`size 17 for 40`); empty for those.
@@ -177,6 +178,7 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
 
     name: str
     where: str = ""
+    graphs: tuple[str, ...] = ()
     call: int
     calls: int
     verdict: Verdict

@@ -40,8 +40,9 @@ def accuracy_page(record: AccuracyOutput) -> Iterator[Block]:
             yield from _wrong(value, graph)
     for value in record.wrong:
         yield from _wrong(value, None)
+    named = {graph.graph for graph in record.graphs if graph.wrong}
     for call in record.calls:
-        yield from _call(call, located=any(graph.wrong for graph in record.graphs) or bool(record.wrong))
+        yield from _call(call, {*call.graphs} & named, elsewhere=bool(record.wrong))
     if record.simulated:
         yield RemarkLine("analysis", simulated_sentence(record))
     for text in record.not_judged:
@@ -77,8 +78,12 @@ def _wrong(value: WrongValue, graph: GraphAccuracy | None) -> Iterator[Block]:
     )
 
 
-def _call(call: CheckedCall, *, located: bool) -> Iterator[Block]:
-    """Yield the values of a call that are not right; of one that is, what was compared."""
+def _call(call: CheckedCall, graphs: set[str], *, elsewhere: bool) -> Iterator[Block]:
+    """Yield the values of a call that are not right; of one that is, what was compared.
+
+    Args:
+        graphs: of the call, in which something wrong was found. elsewhere: it was found above all graphs.
+    """
     where = f" ({Path(call.where).name})" if call.where else ""
     several = f"call {call.call} of {call.calls} judged" if call.calls > 1 else f"call {call.call}"
     if call.verdict == "right":
@@ -88,11 +93,16 @@ def _call(call: CheckedCall, *, located: bool) -> Iterator[Block]:
         )
     else:
         yield Line(f"{call.name}{where}, {several}{f', with {call.inputs}' if call.inputs else ''}:")
-        wrong = [value for value in call.values if value.verdict == "wrong"]
-        shown = call.values
-        if wrong and located:
-            yield Line(("  what follows from that: " + ", ".join(value.name for value in wrong), "dim"))
-            shown = tuple(value for value in call.values if value.verdict != "wrong")
+        # What is wrong in a backward is no reason for what a forward gives.
+        is_forward = elsewhere or any("_backward_" not in name for name in graphs)
+        follows = [
+            value
+            for value in call.values
+            if value.verdict == "wrong" and (is_forward or (graphs and value.name.startswith("gradient")))
+        ]
+        if follows:
+            yield Line(("  what follows from that: " + ", ".join(value.name for value in follows), "dim"))
+        shown = tuple(value for value in call.values if value not in follows)
         if shown:
             yield _values(shown[:_MOST_VALUES])
         if (rest := len(shown) - _MOST_VALUES) > 0:

@@ -21,13 +21,14 @@ _LAYERS: dict[Layer, str] = {
     "compiler": "the generated code is right when it is compiled without optimisation",
 }
 FREEZING, PARTITION = "freezing", "partition"
-ALONE = "its nodes compiled alone"
+ALONE, BESIDE = "its nodes compiled alone", "computed in it"
 _SHOWN_STEPS = (
     "graph of FX",
     "loop body",
     "call of a library",
     "kernel",
     ALONE,
+    BESIDE,
     "the same, compiled again",
 )
 
@@ -134,9 +135,11 @@ def cost_sentences(value: WrongValue) -> Iterator[str]:
 
 def _step(step: AccuracyStep) -> str:
     if step.place == "the same, compiled again":
-        return f"compiled again after the script, {step.value} is right"
+        return f"compiled again after the script, {step.value} {'are' if ', ' in step.value else 'is'} right"
     if step.verdict == "unknown":
         return f"the {step.place} was {step.value}"
+    if step.place == BESIDE:
+        return f"or it is one of what it is computed from there: {step.value}"
     if step.place == ALONE:
         return f"{step.place} give {step.value}"
     return f"the {step.place} gives {step.value}"
