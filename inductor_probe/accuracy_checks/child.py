@@ -206,7 +206,6 @@ def main() -> None:
     judge.install()
     log = EventLog(Path(chosen.folder))
     if chosen.target is not None:
-        os.environ.update(interpreted.ENVIRONMENT)
         for name, set_all in interpreted.hooks(chosen.target, log):
             wrapt.register_post_import_hook(set_all, name)
     named = flips.settings_without_dump(chosen.flips, chosen.folder)

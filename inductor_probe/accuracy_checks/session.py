@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from inductor_probe.accuracy_checks.interpreted import ENVIRONMENT
 from inductor_probe.accuracy_checks.options import AccuracyOptions, Key
 from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
 from inductor_probe.model.accuracy import (
@@ -61,6 +62,8 @@ def judge_program(
     """Run a script, and judge its calls; `folder` of the options is chosen here."""
     events: Sequence[Event] = []
     problem = ""
+    if program.target is not None:
+        program = replace(program, variables={**program.variables, **ENVIRONMENT})
     progress(f"running {program.script}, and judging its calls")
     with ScriptProcess(
         program,

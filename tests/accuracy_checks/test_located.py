@@ -96,7 +96,7 @@ def test_memory_that_is_zeroed_and_added_to_is_judged_once(tmp_path: Path) -> No
         (
             "decomposition",
             "aten.hardswish_backward",
-            "h = torch.nn.functional.hardswish(self.convolution(x))",
+            "h = F.hardswish(self.convolution(x))",
         ),
         ("lowering", "aten.index_put", "bins.index_put_((tokens,), weight, accumulate=True)"),
     ]
