@@ -83,7 +83,7 @@ class Follower:
         """
         begin = time.monotonic()
         self._call.come_back()
-        again = self._call.right_with(nullcontext())
+        again = self._call.right_with(nullcontext()) if seconds else set()
         above = [*of_graphs(self._call)]
         if any(fault.layer == "decomposition" for fault in self.found):
             # Some decompositions are AOTAutograd's: its graph is wrong by them.

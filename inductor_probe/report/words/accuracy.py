@@ -136,10 +136,10 @@ def cost_sentences(value: WrongValue) -> Iterator[str]:
 def _step(step: AccuracyStep) -> str:
     if step.place == "the same, compiled again":
         return f"compiled again after the script, {step.value} {'are' if ', ' in step.value else 'is'} right"
-    if step.verdict == "unknown":
-        return f"the {step.place} was {step.value}"
     if step.place == BESIDE:
         return f"or it is one of what it is computed from there: {step.value}"
+    if step.verdict == "unknown":
+        return f"the {step.place} was {step.value}"
     if step.place == ALONE:
         return f"{step.place} give {step.value}"
     return f"the {step.place} gives {step.value}"
