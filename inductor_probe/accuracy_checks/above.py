@@ -21,10 +21,10 @@ from inductor_probe.accuracy_checks.calls import CheckedCall
 from inductor_probe.accuracy_checks.faults import Fault, calling_line, operator_of
 from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, Judged, judge
 from inductor_probe.harness.own_calls import COMPILED, EAGER
+from inductor_probe.model.accuracy import FREEZING
 
 GRAPHS = (("eager", "dynamo"), ("aot_eager", "joint-graph"))
 """Backends of torch.compile, and whose work they add: `torch/_dynamo/backends/debugging.py`."""
-FREEZING = "freezing"
 
 
 def of_graphs(call: CheckedCall) -> Iterator[Fault]:

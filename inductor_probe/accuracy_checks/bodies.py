@@ -78,10 +78,7 @@ class Bodies:
         """
         operation = self._of[buffer]
         self.ranges(operation)
-        layout = operation.node.get_layout()
-        offset = self._int(layout.offset) + sum(
-            place * self._int(step) for place, step in zip(index, layout.stride, strict=True)
-        )
+        offset = self._offset(operation.node.get_layout(), index)
         run = _Run(self, operation, buffer, offset)
         return run.stored[offset]
 
@@ -111,12 +108,13 @@ class Bodies:
         [name] = [one.get_name() for one in operation.get_outputs()]
         if before is None or len(self._stands.written.get(buffer, ())) > 1:
             raise NotEvaluableError(f"what {buffer} held before {operation.get_name()} is not known")
-        layout = operation.node.get_layout()
-        offset = self._int(layout.offset) + sum(
-            place * self._int(step) for place, step in zip(index, layout.stride, strict=True)
-        )
+        offset = self._offset(operation.node.get_layout(), index)
         run = _Run(self, operation, name, None)
         return run.stored.get(offset, before[index]) + run.added.get(offset, 0)
+
+    def _offset(self, layout: Any, index: tuple[int, ...]) -> int:
+        steps = (place * self._int(step) for place, step in zip(index, layout.stride, strict=True))
+        return self._int(layout.offset) + sum(steps)
 
     def memory(self, name: str) -> torch.Tensor:
         """Return what a buffer, input or constant holds, as its memory lies."""

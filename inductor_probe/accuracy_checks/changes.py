@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 from unittest import mock
 
 import torch
 
-from inductor_probe.accuracy_checks.faults import Fault
+from inductor_probe.accuracy_checks.faults import Fault, operator_called
 from inductor_probe.capture.recorders.rewrites import pattern_name
 from inductor_probe.capture.torch_settings import value_of
 
@@ -26,7 +26,13 @@ OF_LOOPS = (
     "layout_optimization=False",
 )
 """Settings of inductor that change how loops are made and ordered, and which memory they use."""
-OF_THE_REST = ("max_fusion_size=1", "reorder_for_peak_memory=False", *OF_LOOPS)
+OF_SCHEDULER = (
+    "max_fusion_size=1",
+    "reorder_for_peak_memory=False",
+    "loop_ordering_after_fusion=False",
+    "inplace_buffers=False",
+    "allow_buffer_reuse=False",
+)
 """Those that change what is fused, in which order, in which memory: for code that is right alone."""
 
 
@@ -51,11 +57,11 @@ def changes_for(fault: Fault) -> Iterator[Change]:
         elif fault.cause:
             yield _setting(f"disabled_passes={fault.cause}")
     elif fault.layer in ("lowering", "scheduling", "codegen", "compiler"):
-        if fault.right_alone:
-            yield from map(_setting, OF_THE_REST)
+        if fault.layer == "codegen" and fault.right_alone:
+            yield from map(_setting, OF_SCHEDULER)
         if fault.operator.startswith("aten."):
             yield Change("fallback", fault.operator, partial(_fallback, fault.operator))
-        if fault.layer in ("lowering", "scheduling") and not fault.right_alone:
+        if fault.layer in ("lowering", "scheduling"):
             yield from map(_setting, OF_LOOPS)
 
 
@@ -163,7 +169,7 @@ def _fallback(operator_name: str) -> Iterator[None]:
 
 
 def _overloads(operator_name: str) -> list[Any]:
-    packet: Any = reduce(getattr, operator_name.split("."), torch.ops)
+    packet = operator_called(operator_name)
     return [getattr(packet, name) for name in packet.overloads()]
 
 

@@ -206,7 +206,7 @@ def main() -> None:
     judge.install()
     log = EventLog(Path(chosen.folder))
     if chosen.target is not None:
-        for name, set_all in interpreted.hooks(chosen.target, log):
+        for name, set_all in interpreted.hooks(chosen.target, log, Path(chosen.folder)):
             wrapt.register_post_import_hook(set_all, name)
     named = flips.settings_without_dump(chosen.flips, chosen.folder)
     for name, set_all in torch_settings.hooks((*ALWAYS, *named, *chosen.settings), log):

@@ -73,11 +73,17 @@ def original_operator(node: Any) -> str:
     return operator_of(original) if original is not None else operator_of(node)
 
 
+def operator_called(name: str) -> Any:
+    """Return torch's operator of a name, `aten.argmax` or `aten.argmax.default`; None where there is none."""
+    found: Any = torch.ops
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
 def draws(operator_name: str) -> bool:
     """Whether an operator draws random numbers."""
-    packet: Any = torch.ops
-    for name in operator_name.split("."):
-        packet = getattr(packet, name, None)
+    packet = operator_called(operator_name)
     is_operator = isinstance(packet, torch._ops.OpOverloadPacket)
     overloads = [getattr(packet, name) for name in packet.overloads()] if is_operator else []
     tagged = any(torch.Tag.nondeterministic_seeded in one.tags for one in overloads)

@@ -155,7 +155,7 @@ class Follower:
                 fault.untried.append(change.name)
             elif (right := self._is_right_with(change)) is not None:
                 fault.trials.append((change.kind, change.name, "program", right))
-                if right and fault.right_alone and change.kind == "setting":
+                if right and fault.right_alone and fault.layer == "codegen" and change.kind == "setting":
                     fault.layer = "scheduling"
                     return
 

@@ -6,8 +6,8 @@ are interpreted read and write. A wrapper runs as it is: what it launches, and w
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,13 +20,19 @@ ENVIRONMENT = {**targets.ENVIRONMENT, "TRITON_INTERPRET": "1"}
 """triton reads the variable when it is imported."""
 
 
-def hooks(target: GpuTarget, log: EventLog) -> Iterator[tuple[str, Callable[[ModuleType], None]]]:
-    """Yield for each module of torch, triton or ours what is to be called when it is imported."""
+def hooks(
+    target: GpuTarget, log: EventLog, folder: Path
+) -> Iterator[tuple[str, Callable[[ModuleType], None]]]:
+    """Yield for each module of torch, triton or ours what is to be called when it is imported.
+
+    Args:
+        folder: for the files of kernels.
+    """
     yield from targets.hooks(target, log, without=("kernels-not-compiled", "results-in-eager"))
-    yield "torch._inductor.async_compile", _interpret_kernels
+    yield "torch._inductor.async_compile", partial(_interpret_kernels, folder)
 
 
-def _interpret_kernels(async_compile: Any) -> None:
+def _interpret_kernels(folder: Path, async_compile: Any) -> None:
     from inductor_probe.harness.interpreter import operations  # noqa: PLC0415 - it imports triton
     from inductor_probe.harness.interpreter.checks import OTHER_LANGUAGES  # noqa: PLC0415
     from inductor_probe.harness.interpreter.cuda_names import on_simulated  # noqa: PLC0415
@@ -34,7 +40,6 @@ def _interpret_kernels(async_compile: Any) -> None:
 
     operations.prepare()
     on_simulated()
-    folder = Path(tempfile.mkdtemp(prefix="kernels-"))
 
     def interpreted(_: Any, name: str, source: str, *__: Any, **___: Any) -> Any:
         return triton_kernel(name, source, folder)

@@ -22,11 +22,9 @@ from inductor_probe.accuracy_checks.parts import Part, source
 from inductor_probe.accuracy_checks.shadow import Shadow
 from inductor_probe.accuracy_checks.stages import Lowered, Stages, Traced, cloned, copied_graph
 from inductor_probe.accuracy_checks.values import Interpreter
+from inductor_probe.model.accuracy import ALONE, BESIDE
 
 _MOST_STORED = 8
-ALONE = "its nodes compiled alone"
-BESIDE = "computed in it"
-"""A step: the operators of which an operator's value is made in the same loops, each of which it may be."""
 _SETTINGS = {"use_post_grad_passes": False, "fx_graph_cache": False, "cpp_wrapper": False}
 
 

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.utils._pytree import tree_flatten
 
+from inductor_probe.accuracy_checks.faults import operator_called
 from inductor_probe.accuracy_checks.functional import Written, written_name, written_places
 from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, Judged, judge
 from inductor_probe.accuracy_checks.parts import Part, source
@@ -33,7 +34,7 @@ _NO_LAUNCH = re.compile(
 _TRITON_WRITES = ("out_ptr", "in_out_ptr", "ws_ptr")
 
 
-_Written: TypeAlias = tuple[str, str, str, torch.Tensor]
+_Write: TypeAlias = tuple[str, str, str, torch.Tensor]
 """A buffer, the FX node whose value it gets, the operation that computes it, and what it holds."""
 
 
@@ -195,7 +196,7 @@ class _Checker:
             launch.sort(key=lambda one: self._order[one[1]])
             self._compare(line, kernel, launch)
 
-    def _written_by_kernel(self, operations: list[str], values: dict[str, Any]) -> Iterator[_Written]:
+    def _written_by_kernel(self, operations: list[str], values: dict[str, Any]) -> Iterator[_Write]:
         """Yield what a kernel wrote, which computes some operations: of several writes the last one.
 
         Of zeros that a kernel scatters into, the sums that it leaves.
@@ -215,7 +216,7 @@ class _Checker:
 
     def _written_by_call(
         self, kernel: str, names: list[str], given: list[str], values: dict[str, Any]
-    ) -> Iterator[_Written]:
+    ) -> Iterator[_Write]:
         """Yield what a function of a library wrote, or a kernel of which it is not known what it computes."""
         places = _written_by(kernel, self._writes)
         written = {*given, *(names[place] for place in places if place < len(names))}
@@ -231,7 +232,7 @@ class _Checker:
                 self._done.add(name)
                 yield name, self._stands.node[name], self._stands.operation[name], tensor.detach()
 
-    def _compare(self, line: int, kernel: str, launch: list[_Written]) -> None:
+    def _compare(self, line: int, kernel: str, launch: list[_Write]) -> None:
         """Compare what a launch wrote with what eager has there, and put that there."""
         self._found.written[line], self._found.kernels[line] = [one[0] for one in launch], kernel
         suspects = []
@@ -308,10 +309,7 @@ def _written_by(kernel: str, writes: dict[str, set[int]]) -> set[int]:
     """Return which arguments a launch writes: of a kernel of the module, or of an operator of torch."""
     if kernel in writes or not kernel.startswith(("torch.ops.", "aten.")):
         return writes.get(kernel, set())
-    target: Any = torch.ops
-    for name in kernel.removeprefix("torch.ops.").split("."):  # also `aten.scatter_reduce_.two`
-        target = getattr(target, name, None)
-    return written_places(target)
+    return written_places(operator_called(kernel.removeprefix("torch.ops.")))  # or `aten.scatter_reduce_.two`
 
 
 def source_of(module: Any) -> str:

@@ -13,9 +13,8 @@ from inductor_probe.accuracy_checks.judgement import RIGHT, WRONG, judge
 from inductor_probe.accuracy_checks.options import Key
 from inductor_probe.accuracy_checks.stages import Lowered, Ran, Step, Traced, runs_alone
 from inductor_probe.accuracy_checks.values import Value, outputs_of, values_of
+from inductor_probe.model.accuracy import PARTITION
 
-PARTITION = "partition"
-"""A cause: how a joint graph was divided."""
 Chain = tuple[str, Sequence[Step], list[Any], "Key | None"]
 """Graphs before and after passes: which passes, the graphs, their inputs, and the graph that they become."""
 

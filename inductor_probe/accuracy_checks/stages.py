@@ -257,7 +257,7 @@ class Stages:
         return apply_and_keep
 
     def _keep(self, stage: str | None, name: str, gm: Any, *, is_pattern: bool = False) -> None:
-        """Keep a graph if it is not the one that was kept last; `name` is what made it."""
+        """Store a copy of a graph unless it equals the last one; `name` is what made it."""
         if not self._open or not isinstance(gm, torch.fx.GraphModule):
             return
         traced = self._open[-1]

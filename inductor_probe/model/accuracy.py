@@ -29,6 +29,11 @@ graph of it; the decomposition of an operator; a pass over a graph of FX; the lo
 computes it so; what is fused, in which order, in which memory; the generated code, of a loop body that is
 right; g++ or Triton, of code that is right without optimisation."""
 
+FREEZING, PARTITION = "freezing", "partition"
+"""Causes that are no pass: parameters became constants; a joint graph was divided."""
+ALONE, BESIDE = "its nodes compiled alone", "computed in it"
+"""Steps: the nodes of a kernel without the rest of the graph; the operators of which a value is made in the
+same loops, each of which it may be."""
 StepVerdict: TypeAlias = Literal["right", "wrong", "unknown"]
 
 

@@ -3,7 +3,7 @@
 A loop body has `ops.floordiv(a, b)`. That a division by 0 makes the kernel raise is in the C++ that torch
 writes for it, `floor_divide_integral(tmp0, tmp1)` (torch/csrc/inductor/cpp_prefix.h); Triton gets other text.
 So each answer needs both: an operation of the body whose operands allow for the case, and the text that
-inductor writes for it. Where the text has another form than those below, nothing is said.
+inductor writes for it. A text of another form than those below gets no remark.
 
 What torch 2.13 compiled was compared with eager: shifts of 5 dtypes, as vectors of AVX2 and AVX-512 and as
 scalars; divisions of int32 and sums of int32 and int64, as vectors and as scalars. For Triton the text alone
@@ -157,7 +157,7 @@ def _shifts(code: NodeCode) -> Iterator[Convention]:
             yield "shift-open"
     elif _GUARDED_SHIFT.search(code.source) or _SHIFT.search(code.source):
         # ATen shifts with the same guard, and the same vectors (BinaryOpsKernel.cpp, lshift_kernel). Of a
-        # scalar shift without the guard, `decltype(tmp0)(tmp0 << tmp1)` of older releases, nothing is said.
+        # scalar shift without the guard, `decltype(tmp0)(tmp0 << tmp1)` of older releases, no remark.
         yield "shift-as-eager"
 
 

@@ -6,7 +6,18 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from inductor_probe.model.accuracy import AccuracyOutput, AccuracyStep, Layer, Off, RightWhen, WrongValue
+from inductor_probe.model.accuracy import (
+    ALONE,
+    BESIDE,
+    FREEZING,
+    PARTITION,
+    AccuracyOutput,
+    AccuracyStep,
+    Layer,
+    Off,
+    RightWhen,
+    WrongValue,
+)
 from inductor_probe.report.units import counted
 from inductor_probe.report.words.own_call import cost_sentence, why_no_own_call
 
@@ -20,8 +31,6 @@ _LAYERS: dict[Layer, str] = {
     "codegen": "the loop body is right, the generated code is not",
     "compiler": "the generated code is right when it is compiled without optimisation",
 }
-FREEZING, PARTITION = "freezing", "partition"
-ALONE, BESIDE = "its nodes compiled alone", "computed in it"
 _SHOWN_STEPS = (
     "graph of FX",
     "loop body",
