@@ -25,6 +25,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from inductor_probe.capture import branches
+
 RECORD = "record"
 DECISION = "decision"
 TARGET = "target"
@@ -272,6 +274,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_CPP, "LoopLevel.lines", "the text of a C++ loop", ("vectorisation",)),
     TorchPlace(_CPP, "CppKernel.decide_parallel_depth", "C++: loops for threads", (DECISION,)),
     TorchPlace(_CPP, "OuterLoopFusedKernel.decide_parallel_depth", "the same, of a fused loop", (DECISION,)),
+    TorchPlace(_CPP, "LoopNest.max_parallel_depth", "C++: which loops threads may share", (DECISION,)),
     TorchPlace(_CPP, "KernelGroup.finalize_kernel", "C++ code of a loop nest", (DECISION,)),
     TorchPlace(_CPP, "CppScheduling.define_kernel", "the text of a C++ kernel", ("codegen",)),
     TorchPlace(_SIMD, "SIMDScheduling.codegen_node_schedule", "Triton code of nodes in order", ("codegen",)),
@@ -332,6 +335,11 @@ def places_of(topic: str) -> tuple[TorchPlace, ...]:
     return tuple(place for place in PLACES if topic in place.topics)
 
 
+def _check_listed(module: ModuleType, name: str) -> None:
+    if not any(place.module == module.__name__ and place.name == name for place in PLACES):
+        raise AttributeError(f"{module.__name__}:{name} is not in the table of torch's places")
+
+
 def wrap(module: ModuleType, name: str, around: Callable[[Any], Any]) -> None:
     """Put `around(original)` where `name`, a place of the table, stands in `module`.
 
@@ -342,8 +350,7 @@ def wrap(module: ModuleType, name: str, around: Callable[[Any], Any]) -> None:
     Raises:
         AttributeError: this torch has no such function. TypeError: it is there, and cannot be called.
     """
-    if not any(place.module == module.__name__ and place.name == name for place in PLACES):
-        raise AttributeError(f"{module.__name__}:{name} is not in the table of torch's places")
+    _check_listed(module, name)
     *owners, last = name.split(".")
     owner = functools.reduce(getattr, owners, module)
     original: Any = inspect.getattr_static(owner, last)
@@ -356,6 +363,26 @@ def wrap(module: ModuleType, name: str, around: Callable[[Any], Any]) -> None:
     _set(owner, last, method(wrapped) if method else wrapped)
 
 
+def watch(module: ModuleType, name: str, *nested: str) -> None:
+    """Let a place of the table report which way it goes (`branches`), if it does not do so already.
+
+    Args:
+        nested: functions that are defined in it, which report, too.
+
+    Raises:
+        AttributeError: this torch has no such function.
+        CannotWatchError: its source is not at hand.
+    """
+    _check_listed(module, name)
+    function: Any = module
+    for part in name.split("."):
+        function = getattr(function, part)
+    plain = inspect.unwrap(getattr(function, "__func__", function))
+    if plain not in _watched:
+        _watched[plain] = branches.watch(plain, *nested)
+
+
+_watched: dict[Any, branches.Watched] = {}
 _replaced: list[tuple[Any, str, Any, bool]] | None = None
 """What `wraps_undone` is to put back: owner, attribute, what it was, and whether the owner had it itself."""
 
@@ -368,7 +395,7 @@ def _set(owner: Any, name: str, value: Any) -> None:
 
 @contextmanager
 def wraps_undone() -> Iterator[Callable[[], None]]:
-    """Put back all that `wrap` replaces in the block, when it ends.
+    """Put back all that `wrap` and `watch` replace in the block, when it ends.
 
     Yields what is to be called after the last `wrap`: modules of torch that were imported before have
     functions of other modules by name, which it replaces there, too.
@@ -391,6 +418,8 @@ def wraps_undone() -> Iterator[Callable[[], None]]:
         yield replace_imported
     finally:
         _replaced = None
+        while _watched:
+            _watched.popitem()[1].undo()
         for owner, name, was, is_own in reversed(replaced):
             if is_own:
                 setattr(owner, name, was)

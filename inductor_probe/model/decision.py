@@ -58,7 +58,8 @@ What is not as it should be in a vectorised nest:
   vector has float32 are computed at once; ranges, range_limit, factor, isa, bit_width.
 - `masked-tail`, `partial-vector`: factor, and of the vectorised loops: loops, ranges, full_vectors, tails
   (elements that are left). `scalar-tail`: `tail-vectorisation-off`: by `cpp.enable_loop_tail_vec`;
-  `tail-not-worthwhile`: masks, non_contiguous, operations, share, share_limit, tail, tail_limit.
+  `tail-not-worthwhile`: masks, non_contiguous, operations, share, share_limit, and as torch compares them
+  weighed_tail (twice what is left) and tail_limit.
 - `lane-by-lane` or `transposed`: the costliest way in which it reaches memory (`CppVecKernel`,
   `CppTile2DKernel`), with factor, loops; by_lane, transposed (how many accesses); the first of them, the
   costliest before, as tuples of equal lengths: nodes, node_operations, buffers, indices, strides, causes (one
@@ -425,6 +426,9 @@ TurnedCause: TypeAlias = Literal["turned"]
 """A flip asked for it (`--scalar op0`), so that torch's own rules did not count; further operands as of the
 decision that torch would have taken."""
 
+UnlistedCause: TypeAlias = Literal["unlisted-test"]
+"""A test of torch's that has no code here: it is the first of the decision's `tests`."""
+
 DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "threads", "fusion", "reduction", "index-width", "layout",
     "copy",
@@ -464,6 +468,7 @@ CauseCode: TypeAlias = Literal[
     TilingCause,
     ConfigsCause,
     TurnedCause,
+    UnlistedCause,
 ]
 QUESTIONS: tuple[frozenset[Outcome], ...] = (
     frozenset({"vectorised", "underfilled", "scalar"}),
@@ -505,6 +510,20 @@ class TorchFrame(Struct, frozen=True):
     line: int
 
 
+class TorchTest(Struct, frozen=True):
+    """A test that torch made when it decided, as it was seen there.
+
+    Attributes:
+        place: the line of the test. text: the test as it is written there.
+        truth: what came out. values: the two operands of a comparison, or the value that was tested.
+    """
+
+    place: TorchFrame
+    text: str
+    truth: bool
+    values: tuple[bool | int | float | str, ...] = ()
+
+
 class Decision(Struct, frozen=True):
     """One choice of the compiler.
 
@@ -518,6 +537,7 @@ class Decision(Struct, frozen=True):
         place: the function of torch that decided. stack: what called it, innermost first.
         speculative: torch tried this, and did not keep it, or did it once more.
         times: how often torch asked; the last answer is kept.
+        tests: those of torch that decided, where the function that decides was watched.
     """
 
     number: int
@@ -531,6 +551,7 @@ class Decision(Struct, frozen=True):
     stack: tuple[TorchFrame, ...] = ()
     speculative: bool = False
     times: int = 1
+    tests: tuple[TorchTest, ...] = ()
 
     @property
     def question(self) -> frozenset[Outcome]:

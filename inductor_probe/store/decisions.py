@@ -1,6 +1,6 @@
 """`probe_decisions.jsonl` to `Decisions` and back: a header, functions of torch, a decision a line, an end.
 
-    {"format": 3, "torch": "2.13.0", "recorders": ["vectorisation"]}
+    {"format": 4, "torch": "2.13.0", "recorders": ["vectorisation"]}
     {"frames": [{"file": "torch/_inductor/codegen/cpp.py", "function": "TilingSelect.select_tiling", ...}]}
     {"form": 0, "kind": "vectorisation", ..., "operands": ["loop", "range"], "place": 0, "stack": [1, 2]}
     [0, 1, [["op0"]], ["x2", 3]]
@@ -8,12 +8,14 @@
 
 A graph of a thousand nodes has thirty thousand decisions (64 tries of fusion for each node), which differ in
 few things: a line has the number of its form, which a line before it describes, and then what is its own:
-its number, subjects, values of operands, and how often torch asked, if not once. `place` and `stack` of a
-form are numbers of frames, and what is as the record has it by default is left out.
+its number, subjects, values of operands, how often torch asked, if not once, and the values that it compared
+in the tests of its form. `place` and `stack` of a form are numbers of frames, as is the place of a test, and
+what is as the record has it by default is left out.
 
 The end holds the number of decisions, so that a file that was cut between two lines is known as cut. What
 stands before a damaged line is still read, and so are the decisions of a file of another version of probe
-whose codes this one knows. In formats 1 and 2 each line was a whole record; format 1 had frames in it.
+whose codes this one knows. Format 3 had no tests. In formats 1 and 2 each line was a whole record; format 1
+had frames in it.
 """
 
 from __future__ import annotations
@@ -39,11 +41,12 @@ from inductor_probe.model.decision import (
     Outcome,
     SubjectType,
     TorchFrame,
+    TorchTest,
 )
 from inductor_probe.model.record import defaults
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span, too_many_problems
 
-FORMAT = 3
+FORMAT = 4
 _AGAIN = "dump the script again"
 _CODES: dict[str, frozenset[str]] = {
     "kind": frozenset(DECISION_KINDS),
@@ -89,13 +92,18 @@ class _Form(Struct, frozen=True):
     place: int
     stack: tuple[int, ...] = ()
     speculative: bool = False
+    tests: tuple[tuple[int, str, bool], ...] = ()
 
 
 class _Value(Struct, frozen=True):
     value: Operand
 
 
-_ROWS = ([int, int, list, list], [int, int, list, list, int])
+class _Tested(Struct, frozen=True):
+    values: tuple[tuple[bool | int | float | str, ...], ...]
+
+
+_ROWS = ([int, int, list, list], [int, int, list, list, int], [int, int, list, list, int, list])
 """The types of what is in a line of a decision."""
 _LIMIT = 1 << 63
 _OPTIONAL = defaults(_Form)
@@ -139,7 +147,8 @@ def _lines(decisions: Decisions) -> list[str]:
             row = operands[id(one.operands)] = names, _encode(values)
         names, values_text = row
         place = number_of(one.place)
-        key = one.kind, one.subject_type, one.outcome, one.cause, names, place, stack, one.speculative
+        tests = tuple((number_of(test.place), test.text, test.truth) for test in one.tests)
+        key = one.kind, one.subject_type, one.outcome, one.cause, names, place, stack, one.speculative, tests
         form = forms.get(key)
         if form is None:
             form = forms[key] = len(forms)
@@ -153,7 +162,8 @@ def _lines(decisions: Decisions) -> list[str]:
                     }
                 )
             )
-        times = f", {one.times}" if one.times != 1 else ""
+        times = f", {one.times}" if one.times != 1 or tests else ""
+        times += f", {_encode([test.values for test in one.tests])}" if tests else ""
         lines.append(f"[{form}, {one.number}, {_groups_text(one.subjects)}, {values_text}{times}]")
     header = to_json(DecisionsHeader(FORMAT, decisions.torch, decisions.recorders))
     end = {"end": len(decisions.decisions)}
@@ -257,8 +267,8 @@ class _Reader:
 
     def _read_row(self, row: list[Any], line: int) -> None:
         """Read what a decision has of its own. The codec would take ten times as long, of thousands."""
-        if len(row) not in (4, 5) or [*map(type, row)] not in _ROWS:
-            raise ShapeError("the line is no [form, number, subjects, operands, times]")
+        if [*map(type, row)] not in _ROWS:
+            raise ShapeError("the line is no [form, number, subjects, operands, times, tests]")
         number, form = row[1], self._forms.get(row[0])
         if form is None and row[0] in self._unknown_forms:
             self.unknown.setdefault(self._unknown_forms[row[0]], []).append(line)
@@ -271,8 +281,17 @@ class _Reader:
         self.decisions.append(Decision(
             number, known.kind, known.subject_type, tuple(map(_names, row[2])), known.outcome, known.cause,
             tuple(zip(known.operands, map(_operand, row[3]), strict=True)), place, stack,
-            known.speculative, *row[4:],
+            known.speculative, row[4] if len(row) > 4 else 1, self._tests(known, row[5:]),
         ))  # fmt: skip
+
+    def _tests(self, form: _Form, data: list[Any]) -> tuple[TorchTest, ...]:
+        values = from_json(_Tested, {"values": data[0]}).values if data else ()
+        if len(values) != len(form.tests):
+            raise ShapeError(f"{len(values)} tests, not {len(form.tests)}")
+        return tuple(
+            TorchTest(self._frame(place), text, truth, compared)
+            for (place, text, truth), compared in zip(form.tests, values, strict=True)
+        )
 
     def _frame(self, frame: int | TorchFrame) -> TorchFrame:
         if isinstance(frame, TorchFrame):

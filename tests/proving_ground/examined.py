@@ -207,7 +207,7 @@ EXAMINED: dict[str, tuple[str, Program]] = {
             function=sampled,
             inputs=lambda: (torch.ones(2, 3, 32, 32), torch.ones(2, 2, 3)),
             about=("op1", "op2"),
-            operands={"share_limit": 0.12, "count_limit": 35, "range": 576},
+            operands={"share_limit": None, "count_limit": 35, "range": 576},
             flip=NO_HEURISTIC,
             turned=MOST,
         ),

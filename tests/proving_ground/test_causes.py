@@ -100,5 +100,6 @@ def test_a_cause_of_a_gpu_is_recorded_and_its_flip_turns_it(program: str, decide
 def test_every_cause_has_a_program() -> None:
     shown = {one.code for programs in OF_KINDS.values() for one in programs.values()}
     codes = {code for group in get_args(CauseCode) for code in (get_args(group) or (group,))}
-    assert codes - shown == {"turned"}  # by a flip: tests/capture/test_flips.py
+    # By a flip: tests/capture/test_flips.py; by a torch that tests otherwise: test_changed_torch.py there.
+    assert codes - shown == {"turned", "unlisted-test"}
     assert shown <= codes

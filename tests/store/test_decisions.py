@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.model.decision import Decisions, TorchFrame
+from inductor_probe.model.decision import Decisions, TorchFrame, TorchTest
 from inductor_probe.store.decisions import parse_decisions, read_decisions, write_decisions
 from tests.builders import PLACE, decision
 
@@ -20,6 +20,7 @@ VECTOR = decision(
     "vectorisation", "op2", "vectorised", "two-contiguous-loops", number=2, operands={"loops": ("x0", "x1")}
 )
 DECISIONS = Decisions("2.13.0", ("vectorisation",), (SCALAR, VECTOR))
+SEEN = tuple(TorchTest(PLACE, text, True, values) for text, values in (("a < 4", (3, 4.0)), ("b", ("[x0]",))))
 PATH = Path("graph/probe_decisions.jsonl")
 
 
@@ -28,6 +29,15 @@ def text(tmp_path: Path) -> str:
     write_decisions(tmp_path / "decisions.jsonl", DECISIONS)
     assert read_decisions(tmp_path / "decisions.jsonl") == DECISIONS
     return (tmp_path / "decisions.jsonl").read_text()
+
+
+def test_the_tests_that_decided_are_read_back(tmp_path: Path) -> None:
+    tested = (replace(SCALAR, tests=SEEN), replace(SCALAR, number=2, times=3, tests=SEEN[:1]), VECTOR)
+    decisions = Decisions("2.13.0", ("vectorisation",), tested)
+    write_decisions(tmp_path / "decisions.jsonl", decisions)
+    assert read_decisions(tmp_path / "decisions.jsonl") == decisions
+    damaged = (tmp_path / "decisions.jsonl").read_text().replace('[[3, 4.0], ["[x0]"]]', "[[3, 4.0]]")
+    assert "1 tests, not 2" in parse_decisions(damaged, PATH).problems[0].message
 
 
 def test_a_file_that_was_cut_short_is_read_up_to_there_and_known_as_cut(text: str) -> None:
@@ -58,9 +68,9 @@ def test_a_damaged_line_hides_no_other(text: str) -> None:
         ("[0, 1, [['op0']], ['x2', 1e400, 4.0]]", "value is inf, not true or false"),
         ("[0, 1, [['op0']], ['x2', 9223372036854775808, 4.0]]", "is not between"),
         ("[0, 1, [['op0']], ['x2', [3], 4.0]]", "names are not a list of strings"),
-        ("[0, True, [['op0']], ['x2', 3, 4.0]]", "is no [form, number, subjects, operands, times]"),
-        ("[[0], 1, [['op0']], ['x2', 3, 4.0]]", "is no [form, number, subjects, operands, times]"),
-        ("[0, 1]", "is no [form, number, subjects, operands, times]"),
+        ("[0, True, [['op0']], ['x2', 3, 4.0]]", "is no [form, number, subjects, operands, times, tests]"),
+        ("[[0], 1, [['op0']], ['x2', 3, 4.0]]", "is no [form, number, subjects, operands, times, tests]"),
+        ("[0, 1]", "is no [form, number, subjects, operands, times, tests]"),
         ("[9, 1, [['op0']], ['x2', 3, 4.0]]", "form 9 is missing"),
     ],
 )
@@ -154,7 +164,7 @@ def test_an_older_format_is_read(number: int) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"format": 4}', "was written by a newer probe \\(format 4\\)"),
+        ('{"format": 5}', "was written by a newer probe \\(format 5\\)"),
         ("{", "decisions.jsonl:1: not JSON"),
         ('{"format": 2}', "decisions.jsonl:1: no header of decisions: .*torch"),
         ("", "decisions.jsonl:1: not JSON"),

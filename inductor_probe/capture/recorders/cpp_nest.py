@@ -23,13 +23,15 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
+from inductor_probe.capture.branches import CallPath, calls
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
+    path_of,
     place_of,
     printed,
 )
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame, TorchTest
 
 KIND: DecisionKind = "vectorisation"
 _LOOP_VARIABLE = re.compile(r"d\d+")
@@ -73,6 +75,7 @@ class Nest:
         place: of `codegen_functions`. tiling_place: of `select_tiling`, None if it was not asked.
         answer: factors, loops, and from torch 2.12 what was counted. loop_place, candidates, factor: of
             `_select_tiling_indices`, with what it answered and the lanes for which it was asked.
+        tiling_path, loop_path: which way these two went. inner_paths: what `codegen_functions` called.
         uses: of each loop variable. accesses: those that `select_tiling` counts. operations: their number.
         template: names of the nodes of the template that is being generated, if any.
     """
@@ -85,6 +88,9 @@ class Nest:
     template: tuple[str, ...] = ()
     tiling_place: TorchFrame | None = None
     loop_place: TorchFrame | None = None
+    tiling_path: CallPath | None = None
+    loop_path: CallPath | None = None
+    inner_paths: Sequence[CallPath] = ()
     answer: Sequence[Any] = ()
     candidates: list[int] = field(default_factory=list)
     factor: int = 0
@@ -146,8 +152,11 @@ class _Nests:
         self._cpp = cpp
         self._log = log
         self._template: tuple[str, ...] = ()
+        log.watch(cpp, "CppKernelProxy.codegen_functions", "_tail_vec_worthwhile")
+        log.watch(cpp, "TilingSelect.select_tiling")
+        log.watch(cpp, "TilingSelect._select_tiling_indices")
         wrap(cpp, "CppKernelProxy.codegen_functions", self._around_codegen)
-        wrap(cpp, "TilingSelect.select_tiling", log.observed(self._tiling_selected))
+        wrap(cpp, "TilingSelect.select_tiling", log.followed(self._tiling_selected))
         wrap(cpp, "TilingSelect._select_tiling_indices", self._around_selection)
         wrap(cpp.dependencies, "extract_read_writes", log.observed(self._read))
         wrap(cpp, "CppScheduling.codegen_template", self._around_template)
@@ -159,9 +168,12 @@ class _Nests:
             nest = Nest(self._cpp, proxy, functions, sizes, place, self._template)
             self.open.append(nest)
             try:
-                result = codegen(proxy, functions, sizes)
+                with calls() as made:
+                    result = codegen(proxy, functions, sizes)
             finally:
                 self.open.pop()
+            path = path_of(codegen, made)
+            nest.inner_paths = path.inner if path is not None else ()
             for listener in self.listeners:
                 self._log.safely(listener, nest)
             return result
@@ -193,11 +205,13 @@ class _Nests:
             if nest is not None:
                 nest.is_selecting, nest.indices = True, []
             try:
-                result = select(selector, functions, sizes, factor)
+                with calls() as made:
+                    result = select(selector, functions, sizes, factor)
             finally:
                 if nest is not None:
                     nest.is_selecting = False
             if nest is not None:
+                nest.loop_path = path_of(select, made)
                 self._log.safely(_selected, nest, place, result, factor)
             return result
 
@@ -208,12 +222,10 @@ class _Nests:
         if self.open and self.open[-1].is_selecting:
             self.open[-1].indices += [dep.index for dep in (*result.reads, *result.writes)]
 
-    def _tiling_selected(
-        self, place: TorchFrame, result: Any, _select: object, _functions: Any, _sizes: Any
-    ) -> None:
+    def _tiling_selected(self, place: TorchFrame, path: CallPath | None, result: Any, *_: object) -> None:
         if self.open:
             nest = self.open[-1]
-            nest.tiling_place, nest.answer = place, result
+            nest.tiling_place, nest.tiling_path, nest.answer = place, path, result
             if nest.candidates:
                 _count_accesses(nest)
 
@@ -239,8 +251,9 @@ def open_nest(log: DecisionLog) -> Nest | None:
 
 
 def record_nest(
-    log: DecisionLog, nest: Nest, question: str, answer: Answer | None, place: TorchFrame
-) -> None:
+    log: DecisionLog, nest: Nest, question: str, answer: Answer | None, place: TorchFrame,
+    *, tests: tuple[TorchTest, ...] = (),
+) -> None:  # fmt: skip
     """Record a decision about a nest; a later answer to the question about the same nodes takes its place.
 
     `answer` is None where there is nothing to decide: that of an earlier generation is forgotten.
@@ -255,11 +268,11 @@ def record_nest(
         return
     outcome, cause, operands = answer
     if names:
-        log.record(KIND, (names,), outcome, cause, place, operands=operands, key=key)
+        log.record(KIND, (names,), outcome, cause, place, operands=operands, key=key, tests=tests)
     else:
         log.record(
             KIND, (written,), outcome, cause, place, operands=operands, subject_type="buffer", key=key,
-            speculative=True,
+            speculative=True, tests=tests,
         )  # fmt: skip
 
 

@@ -8,16 +8,18 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from msgspec.structs import replace
 
+from inductor_probe.capture.branches import CallPath, CannotWatchError, SeenTest, calls, matches
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import compile_id
+from inductor_probe.capture.torch_places import watch
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.decision import (
     DECISIONS_NAME,
@@ -29,6 +31,7 @@ from inductor_probe.model.decision import (
     Outcome,
     SubjectType,
     TorchFrame,
+    TorchTest,
 )
 from inductor_probe.model.flip import Flip
 from inductor_probe.store.decisions import write_decisions
@@ -102,6 +105,7 @@ class DecisionLog:
         times: int = 1,
         named: Callable[[], str | None] | None = None,
         waits: bool = False,
+        tests: tuple[TorchTest, ...] = (),
     ) -> int | None:
         """Add a decision about the graph that is being compiled; return its number, None outside of a graph.
 
@@ -136,7 +140,7 @@ class DecisionLog:
         row = operands if isinstance(operands, tuple) else tuple(operands.items())
         graph.decisions[graph.count] = Decision(
             graph.count, kind, subject_type, subjects, outcome, cause, row, place,
-            tuple(stack(sys._getframe(1))) if frames is None else frames, speculative, times,
+            tuple(stack(sys._getframe(1))) if frames is None else frames, speculative, times, tests,
         )  # fmt: skip
         if named is not None:
             graph.names[graph.count] = named
@@ -256,6 +260,30 @@ class DecisionLog:
 
         return around
 
+    def followed(self, record: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Return the same for a function that is watched: `record` gets its path after its place."""
+
+        def around(original: Callable[..., Any]) -> Callable[..., Any]:
+            place = place_of(original)
+
+            @functools.wraps(original)
+            def call_and_record(*args: Any, **kwargs: Any) -> Any:
+                with calls() as made:
+                    result = original(*args, **kwargs)
+                self.safely(record, place, path_of(original, made), result, *args, **kwargs)
+                return result
+
+            return call_and_record
+
+        return around
+
+    def watch(self, module: ModuleType, name: str, *nested: str) -> None:
+        """Watch a function of torch, and those `nested` in it; a note says where that cannot be done."""
+        try:
+            watch(module, name, *nested)
+        except CannotWatchError as error:
+            self.note(f"watching {name}", error)
+
     def safely(self, record: Callable[..., None], *args: Any, **kwargs: Any) -> None:
         """Call `record`; what it raises becomes a note: it reads what is private to torch."""
         try:
@@ -330,6 +358,29 @@ def inductor_caller() -> FrameType:
     return frame
 
 
+def path_of(function: Callable[..., Any], made: Sequence[CallPath]) -> CallPath | None:
+    """Return which way a watched function went, of the calls that were made; None where it is not watched."""
+    name = inspect.unwrap(function).__qualname__
+    return next((path for path in reversed(made) if path.sites.function == name), None)
+
+
+def tests_of(path: CallPath | None) -> tuple[TorchTest, ...]:
+    """Return the tests because of which a watched function returned where it did."""
+    return tuple(test_at(path, one) for one in path.deciding()) if path is not None else ()
+
+
+def decides(path: CallPath | None, pattern: str) -> bool:
+    """Return whether a test with a text like this is among those because of which a function returned."""
+    return path is not None and any(matches(one.text, pattern) for one in path.deciding())
+
+
+def test_at(path: CallPath, seen: SeenTest) -> TorchTest:
+    """Return a test that a watched function made, with its place in torch."""
+    file = file_of_torch(path.sites.file) or path.sites.file
+    place = TorchFrame(file, path.sites.function, seen.line)
+    return TorchTest(place, seen.text, seen.truth, seen.values)
+
+
 def place_of(function: Callable[..., Any]) -> TorchFrame:
     """Return where a function of torch begins."""
     code: CodeType = inspect.unwrap(function).__code__
@@ -360,6 +411,10 @@ def frame_at(code: CodeType, line: int) -> TorchFrame:
 @functools.cache
 def named(code: CodeType) -> tuple[str | None, str]:
     """Return the file of a code object, None outside of inductor, and its qualified name."""
-    before, inductor, rest = code.co_filename.rpartition(_INDUCTOR)
-    name = getattr(code, "co_qualname", code.co_name)  # from Python 3.11
-    return (f"torch/_inductor/{rest}".replace(os.sep, "/") if inductor and before else None), name
+    return file_of_torch(code.co_filename), getattr(code, "co_qualname", code.co_name)  # from Python 3.11
+
+
+def file_of_torch(file: str) -> str | None:
+    """Return `torch/_inductor/ir.py` of the path of a file of inductor, None of any other."""
+    before, inductor, rest = file.rpartition(_INDUCTOR)
+    return f"torch/_inductor/{rest}".replace(os.sep, "/") if inductor and before else None

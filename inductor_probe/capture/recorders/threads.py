@@ -5,7 +5,7 @@ reduction where the others are not (or the other way round), or those after it, 
 steps; `CppKernel.decide_parallel_depth` takes loops from the outside until they have enough iterations, or
 until less than `cpp.min_chunk_size` elements are left for a thread. For example loops 4 x 2000
 and 8 threads: 8000 // 8 >= 512, so the loop of 4 is divided; then 2000 // 8 < 512, so the next one is not,
-and 4 threads idle.
+and 4 threads idle. Both are watched: which test ended the search, and the 300, are torch's own.
 
 Loops inside of a template are not recorded: its own text divides the work.
 """
@@ -19,18 +19,28 @@ from typing import Any
 
 from msgspec import Struct
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, hint_of, size_of
+from inductor_probe.capture.branches import CallPath, SeenTest, calls, holes, matches
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    UnknownPathError,
+    hint_of,
+    size_of,
+    test_at,
+)
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, Operand, Outcome, ThreadsCause, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
 KIND: DecisionKind = "threads"
-_RATIO_LIMIT = 300
-"""A literal in LoopNest.max_parallel_depth, the same in torch 2.11 to 2.15."""
+_RATIO = "num_steps * ? < ?"
+_ENOUGH, _IS_EACH = "par >= ?", "par == threads"
+_LITTLE = "seq // threads < ?"
+_LONGEST = "LoopNest.max_parallel_depth"
 
 
 class _Answer(Struct, frozen=True):
-    """One call of `decide_parallel_depth`."""
+    """One call of `decide_parallel_depth`, and which way it went."""
 
+    path: CallPath | None
     place: TorchFrame
     kernel: Any
     allowed: Any
@@ -47,10 +57,11 @@ class _Recorder:
         names = inspect.unwrap(cpp.LoopNest.max_parallel_depth).__code__.co_names
         self._rounds_up = "CeilDiv" in names
 
-    def decided(self, place: TorchFrame, result: Any, kernel: Any, allowed: Any, threads: int) -> None:
+    def decided(self, place: TorchFrame, path: CallPath | None, result: Any, *arguments: Any) -> None:
         """Remember an answer; a fused outer loop asks each of its parts before it has its own."""
         if self._answers is not None:
-            self._answers.append(_Answer(place, kernel, allowed, int(threads), result))
+            kernel, allowed, threads = arguments
+            self._answers.append(_Answer(path, place, kernel, allowed, int(threads), result))
 
     def around_finalize(self, finalize: Callable[..., Any]) -> Callable[..., Any]:
         """Return `KernelGroup.finalize_kernel` so that the last answer is recorded when it has returned."""
@@ -58,16 +69,20 @@ class _Recorder:
         def finalize_and_record(group: Any, kernel: Any, nodes: Sequence[Any]) -> Any:
             before, self._answers = self._answers, []
             try:
-                result = finalize(group, kernel, nodes)
+                with calls() as made:
+                    result = finalize(group, kernel, nodes)
                 if nodes:
-                    self._log.safely(self._record, kernel, nodes, self._answers)
+                    offered = [path for path in made if path.sites.function == _LONGEST]
+                    self._log.safely(self._record, kernel, nodes, self._answers, offered)
             finally:
                 self._answers = before
             return result
 
         return finalize_and_record
 
-    def _record(self, proxy: Any, nodes: Sequence[Any], answers: list[_Answer]) -> None:
+    def _record(
+        self, proxy: Any, nodes: Sequence[Any], answers: list[_Answer], offered: list[CallPath]
+    ) -> None:
         if not answers:
             raise UnknownPathError("decide_parallel_depth was not asked")
         *parts, last = answers
@@ -76,8 +91,16 @@ class _Recorder:
         if self._log.is_turned(KIND, names):
             self._record_turned(names, last)
             return
-        outcome, cause, operands = self._decision(proxy, part, last)
-        self._log.record(KIND, (names,), outcome, cause, last.place, operands=operands, key=names)
+        ratio = offered[-1].tested(_RATIO) if offered else None
+        outcome, cause, operands = self._decision(proxy, part, last, ratio)
+        seen = [
+            test_at(path, test)
+            for path, test in ((part.path, _ended(part.path)), (offered[-1] if offered else None, ratio))
+            if path is not None and test is not None
+        ]
+        self._log.record(
+            KIND, (names,), outcome, cause, last.place, operands=operands, key=names, tests=tuple(seen)
+        )
 
     def _record_turned(self, names: tuple[str, ...], last: _Answer) -> None:
         depth = int(last.chosen.parallel_depth)
@@ -86,8 +109,8 @@ class _Recorder:
         self._log.record(KIND, (names,), outcome, "turned", last.place, operands=operands, key=names)
 
     def _decision(
-        self, proxy: Any, part: _Answer, last: _Answer
-    ) -> tuple[Outcome, ThreadsCause, dict[str, Operand]]:
+        self, proxy: Any, part: _Answer, last: _Answer, compared: SeenTest | None
+    ) -> tuple[Outcome, CauseCode, dict[str, Operand]]:
         config = self._cpp.config.cpp
         kernel, loops = part.kernel, proxy.loop_nest.loops or []
         if not kernel.call_ranges:
@@ -95,15 +118,16 @@ class _Recorder:
         depth, start = int(last.chosen.parallel_depth), int(last.chosen.start_depth)
         threads, work = last.threads, size_of(kernel.size_hint())
         counted: dict[str, Operand] = {"threads": threads, "work": work}
-        has_little = isinstance(work, int) and work // threads < config.min_chunk_size
+        ended = _ended(part.path)
+        has_little = ended is not None and matches(ended.text, _LITTLE)
         if isinstance(work, int):
             counted |= {"work_per_thread": work // threads, "min_chunk_size": int(config.min_chunk_size)}
         if not depth:
-            if threads == 1:
-                return "one-thread", "one-thread-set", {**counted, "cpp_threads": int(config.threads)}
             if has_little:
                 return "one-thread", "little-work", counted
-            raise UnknownPathError("no loop is divided, though there is work for the threads")
+            if ended is None:
+                return "one-thread", "unlisted-test", counted
+            return "one-thread", "one-thread-set", {**counted, "cpp_threads": int(config.threads)}
         divided = kernel.call_ranges[start : start + depth]
         iterations = math.prod(hint_of(size, 8192) for size in divided)
         operands: dict[str, Operand] = {
@@ -117,15 +141,15 @@ class _Recorder:
             return "parallel", "dynamic-threads", operands
         if start:
             operands |= {
-                **self._ratio(loops, start),
-                **(_starts(loops, start) if not self._rounds_up else {}),
+                **self._ratio(loops, start, compared),
+                **(_starts(loops, start, compared) if not self._rounds_up else {}),
             }
             rounded = operands.get("rounded_loops")
             return "parallel", "outer-loops-rounded" if rounded else "inner-loop-longer", operands
         # max_parallel_depth compares at the first loop that it does not offer, however many are taken.
         offered = int(last.allowed.parallel_depth)
-        ratio = self._ratio(loops, offered) if offered < len(loops) else {}
-        if _is_longer(ratio):
+        ratio = self._ratio(loops, offered, compared) if offered < len(loops) else {}
+        if compared is not None and compared.truth:
             return "parallel", "reduction-under-vector-loop", {**operands, **ratio}
         steps = operands.get("steps")
         if iterations >= threads:
@@ -139,16 +163,29 @@ class _Recorder:
             return "parallel", "reduction-boundary", {**operands, "next_loop": next_loop, **ratio}
         return "parallel", "loops-divided", operands
 
-    def _ratio(self, loops: Sequence[Any], start: int) -> dict[str, Operand]:
+    def _ratio(self, loops: Sequence[Any], start: int, compared: SeenTest | None) -> dict[str, Operand]:
         """Return what the rule of 300 compares: steps of the loops before `start`, and of the loop there.
 
-        Nothing where a size is symbolic.
+        Nothing where it was not compared, as a size is symbolic.
         """
-        if not _are_numbers(loops[: start + 1]):
+        limit = _limit(compared)
+        if limit is None or not _are_numbers(loops[: start + 1]):
             return {}
         outer = (_begun(loop) if self._rounds_up else _whole(loop) for loop in loops[:start])
         steps = {"outer_steps": math.prod(outer), "inner_steps": _whole(loops[start])}
-        return {**steps, "ratio_limit": _RATIO_LIMIT}
+        return {**steps, "ratio_limit": limit}
+
+
+def _ended(path: CallPath | None) -> SeenTest | None:
+    """Return the test by which `decide_parallel_depth` took no further loop; None: it took all."""
+    made = [path.tested(text) for text in (_ENOUGH, _IS_EACH, _LITTLE)] if path is not None else []
+    return next((test for test in made if test is not None and test.truth), None)
+
+
+def _limit(compared: SeenTest | None) -> int | None:
+    """Return the literal in torch's comparison of steps."""
+    found = holes(compared.text, _RATIO) if compared is not None else None
+    return int(found[0]) if found is not None and found[0].isdecimal() else None
 
 
 def _are_numbers(loops: Sequence[Any]) -> bool:
@@ -163,7 +200,7 @@ def _begun(loop: Any) -> int:
     return -(-int(loop.size) // int(loop.steps))
 
 
-def _starts(loops: Sequence[Any], start: int) -> dict[str, Operand]:
+def _starts(loops: Sequence[Any], start: int, compared: SeenTest | None) -> dict[str, Operand]:
     """Return how often the threads share out the loop at `start`: once for each step of those around it.
 
     `FloorDiv` counts no step of a loop that is shorter than its vector (torch before 2.15): `rounded_loops`
@@ -174,14 +211,9 @@ def _starts(loops: Sequence[Any], start: int) -> dict[str, Operand]:
         return {}
     starts = math.prod(map(_begun, outer))
     short = tuple(f"{loop.var} ({loop.size})" for loop in outer if int(loop.size) < int(loop.steps))
-    is_rounded = bool(short) and starts * _RATIO_LIMIT >= _whole(loops[start])
+    limit = _limit(compared)
+    is_rounded = bool(short) and limit is not None and starts * limit >= _whole(loops[start])
     return {"starts": starts, **({"rounded_loops": short} if is_rounded else {})}
-
-
-def _is_longer(ratio: dict[str, Operand]) -> bool:
-    """Return whether the loop after the outer ones has so many more steps that it would be divided."""
-    outer, inner = ratio.get("outer_steps"), ratio.get("inner_steps")
-    return isinstance(outer, int) and isinstance(inner, int) and outer * _RATIO_LIMIT < inner
 
 
 def _chunks(loops: Sequence[Any], start: int, depth: int) -> dict[str, Operand]:
@@ -194,8 +226,10 @@ def _chunks(loops: Sequence[Any], start: int, depth: int) -> dict[str, Operand]:
 
 def _hook(cpp: Any, log: DecisionLog) -> None:
     recorder = _Recorder(cpp, log)
-    wrap(cpp, "CppKernel.decide_parallel_depth", log.observed(recorder.decided))
-    wrap(cpp, "OuterLoopFusedKernel.decide_parallel_depth", log.observed(recorder.decided))
+    log.watch(cpp, "LoopNest.max_parallel_depth")
+    log.watch(cpp, "CppKernel.decide_parallel_depth")
+    wrap(cpp, "CppKernel.decide_parallel_depth", log.followed(recorder.decided))
+    wrap(cpp, "OuterLoopFusedKernel.decide_parallel_depth", log.followed(recorder.decided))
     wrap(cpp, "KernelGroup.finalize_kernel", recorder.around_finalize)
 
 

@@ -1,13 +1,15 @@
 """Whether each C++ loop nest is vectorised, along which loop, how wide, and what becomes of the tail.
 
-torch/_inductor/codegen/cpp.py; nothing of it is logged. In the order in which torch decides:
+torch/_inductor/codegen/cpp.py; nothing of it is logged. The functions that decide are watched: which test
+decided, and what it compared, is torch's own (`capture/branches`). In the order in which torch decides:
 
 - `TilingSelect._select_tiling_indices` counts for each loop how many accesses are contiguous along it. For
   example y = x + x.t() reads 64*d0 + d1 and d0 + 64*d1 and writes 64*d0 + d1: both loops are contiguous
   somewhere and strided by a constant elsewhere, and the inner one of the two is the innermost, so both are
   candidates, in tiles with a transposition.
 - `TilingSelect.select_tiling` refuses, or takes them. Channels-last uint8 hflip, loops `x0: 4096, x1: 3`, has
-  the candidate x1 (its accesses have stride 1), and is refused: 3 < 16 / 4 and 2 operations < 10.
+  the candidate x1 (its accesses have stride 1), and is refused: with `group[tiling_indices[0]] <
+  tiling_factor / 4` torch compares 3 and 4.0, with `op_num < 10` 2 and 10.
 - It chooses one number of elements for all dtypes of a nest, the factor. With AVX-512 it is 16, as float32
   has; a nest of bfloat16 or float16 gets 32, and 16 again if a vectorised loop is shorter than 32.
 - `CppKernelProxy.codegen_functions` divides a loop of 100 into 6 full vectors and a tail of 4, for which it
@@ -20,42 +22,53 @@ What is as it should be has no decision of its own: full vectors of the full wid
 
 from __future__ import annotations
 
-import dis
-import inspect
-from collections.abc import Callable
-from types import CodeType
 from typing import Any
 
+from inductor_probe.capture.branches import CallPath, matches
 from inductor_probe.capture.recorders import cpp_nest
 from inductor_probe.capture.recorders.cpp_nest import Access, Answer, LoopUses, Nest, record_nest
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     UnknownPathError,
+    decides,
     printed,
     size_of,
+    tests_of,
 )
-from inductor_probe.model.decision import Operand, Outcome, TorchFrame, VectorisationCause
+from inductor_probe.model.decision import (
+    CauseCode,
+    Operand,
+    Outcome,
+    TorchFrame,
+    TorchTest,
+    VectorisationCause,
+)
 
 KIND = cpp_nest.KIND
 
-# Literals in TilingSelect.select_tiling, the same in torch 2.11 and 2.13; `_has_literals` looks for them.
-_COUNT_LIMIT = 35
-_SHARE_LIMIT = 0.12
-_OPERATIONS_LIMIT = 10
-_RANGE_DIVISOR = 4
+_DTYPE = "dtype not in VECTORIZABLE_DTYPES"
+_COUNT, _SHARE = "non_contig_indexing_op_num >= ?", "non_contig_indexing_op_num / op_num >= ?"
+_RANGE, _OPERATIONS = "group[tiling_indices[0]] < ?", "op_num < ?"
+_HALF = ("call_ranges[tiling_indice] < ?", "call_range < ?")
+_LOOPS: dict[str, VectorisationCause] = {
+    "len(contig_vars) == ?": "no-contiguous-loop",
+    "contig_only": "contiguous-only-loop",
+    "len(contig_vars_sorted) == ? and ?": "two-contiguous-loops",
+}
+"""Tests of `_select_tiling_indices` and the cause where they hold; behind all of them it counts."""
+_TAIL_SHARE, _TAIL_LENGTH = "? / op_num > ?", "? * hint_tail_size > ?"
 MOST_ACCESSES = 8
 """Accesses that are named in a decision; all are counted."""
 
 
 class _Recorder:
-    def __init__(self, cpp: Any, log: DecisionLog) -> None:
+    def __init__(self, log: DecisionLog) -> None:
         self._log = log
-        self._literals_known = _has_literals(cpp.TilingSelect.select_tiling)
 
     def record(self, nest: Nest) -> None:
         """Record whether a nest is vectorised, and why."""
-        answer, place = self._answer(nest)
-        record_nest(self._log, nest, "vectorised", answer, place or nest.place)
+        answer, place, tests = self._answer(nest)
+        record_nest(self._log, nest, "vectorised", answer, place or nest.place, tests=tests)
 
     def record_width(self, nest: Nest) -> None:
         """Record that a nest has half of the elements that fit, where it has."""
@@ -66,28 +79,21 @@ class _Recorder:
         answer = _tail(nest) if _vector_kernels(nest, full=True) else None
         record_nest(self._log, nest, "tail", answer, nest.place)
 
-    def _answer(self, nest: Nest) -> tuple[Answer, TorchFrame | None]:
+    def _answer(self, nest: Nest) -> tuple[Answer, TorchFrame | None, tuple[TorchTest, ...]]:
         if not nest.proxy.itervars:
-            return ("scalar", "no-loops", {}), None
+            return ("scalar", "no-loops", {}), None, ()
         if not nest.proxy.picked_vec_isa:
-            return ("scalar", "no-vector-isa", {"simdlen": str(nest.cpp.config.cpp.simdlen)}), None
+            return ("scalar", "no-vector-isa", {"simdlen": str(nest.cpp.config.cpp.simdlen)}), None, ()
         if not nest.answer:
             raise UnknownPathError("there are vectors and loops, and select_tiling was not asked")
-        others = _other_dtypes(nest)
-        if others:
-            operands: dict[str, Operand] = {
-                "dtypes": tuple(sorted({dtype for *_, dtype in others})),
-                "nodes": tuple(node for node, _, _ in others),
-                "node_operations": tuple(operation for _, operation, _ in others),
-            }
-            return ("scalar", "dtype-not-vectorisable", operands), nest.tiling_place
         if self._log.is_turned(KIND, nest.nodes):
-            return self._turned(nest), nest.tiling_place
+            return self._turned(nest), nest.tiling_place, ()
         if not nest.tiled:
-            return self._refused(nest), nest.tiling_place
+            return self._refused(nest), nest.tiling_place, tests_of(nest.tiling_path)
         if not _vector_kernels(nest, full=True):
-            return self._only_tail(nest), nest.place
-        return ("vectorised", _loop_cause(nest), self._vectors(nest)), nest.loop_place
+            return self._only_tail(nest), nest.place, ()
+        answer: Answer = ("vectorised", _loop_cause(nest), self._vectors(nest))
+        return answer, nest.loop_place, tests_of(nest.loop_path)
 
     def _turned(self, nest: Nest) -> Answer:
         """Return what a flip made of a nest: torch compared nothing for it."""
@@ -125,37 +131,32 @@ class _Recorder:
         return "scalar", cause, operands
 
     def _refused(self, nest: Nest) -> Answer:
-        if not nest.cpp.config.cpp.enable_tiling_heuristics or not nest.candidates:
-            raise UnknownPathError("select_tiling returned no loop, and its heuristics are off")
-        if not self._literals_known:
-            raise UnknownPathError("select_tiling compares with other thresholds than this recorder knows")
-        loop = nest.candidates[0]
-        counts = self._counts(nest)
-        operations, refused = nest.operations, [access for access in nest.accesses if not access.contiguous]
-        share = len(refused) / operations if operations else 0.0
-        limits: dict[str, Operand] = {"share_limit": _SHARE_LIMIT, "count_limit": _COUNT_LIMIT}
+        """Return why `select_tiling` takes no loop: by the tests behind which it returned."""
+        path = nest.tiling_path
+        decided = {pattern for pattern in (_DTYPE, _COUNT, _SHARE, _RANGE) if decides(path, pattern)}
+        if path is None or not decided or (_DTYPE not in decided and not nest.candidates):
+            return "scalar", "unlisted-test", {}
+        if _DTYPE in decided:
+            others = _other_dtypes(nest)
+            return "scalar", "dtype-not-vectorisable", {
+                "dtypes": tuple(sorted({dtype for *_, dtype in others})),
+                "nodes": tuple(node for node, _, _ in others),
+                "node_operations": tuple(operation for _, operation, _ in others),
+            }  # fmt: skip
+        loop, limits = nest.candidates[0], _limits(path)
         inner: dict[str, Operand] = {
             "loop": nest.loop_name(loop), "range": size_of(nest.size(loop)), "loop_cause": _loop_cause(nest),
         }  # fmt: skip
-        if len(refused) >= _COUNT_LIMIT or (operations and share >= _SHARE_LIMIT):
-            clean = tuple(name for name in nest.nodes if name not in {access.node for access in refused})
-            return "scalar", "non-contiguous-accesses", {
-                **inner, **counts, "share": round(share, 4), **limits, **_kinds(refused), **_named(refused),
-                "contiguous_nodes": clean, **_uses(nest),
-            }  # fmt: skip
-        size = nest.size(loop)
-        if (
-            len(nest.proxy.call_ranges) == nest.proxy.reduction_depth
-            and len(nest.candidates) == 1
-            and size.is_number
-            and size < nest.factor / _RANGE_DIVISOR
-            and operations < _OPERATIONS_LIMIT
-        ):
+        if _RANGE in decided:
             return "scalar", "short-inner-range", {
-                **inner, "range_limit": nest.factor / _RANGE_DIVISOR, "factor": nest.factor,
-                "operations": operations, "operations_limit": _OPERATIONS_LIMIT, **_uses(nest),
+                **inner, **limits, "factor": nest.factor, "operations": nest.operations, **_uses(nest),
             }  # fmt: skip
-        raise UnknownPathError("select_tiling returned no loop, and none of its known conditions holds")
+        refused = [access for access in nest.accesses if not access.contiguous]
+        clean = tuple(name for name in nest.nodes if name not in {access.node for access in refused})
+        return "scalar", "non-contiguous-accesses", {
+            **inner, **self._counts(nest), **limits, **_kinds(refused), **_named(refused),
+            "contiguous_nodes": clean, **_uses(nest),
+        }  # fmt: skip
 
     def _counts(self, nest: Nest) -> dict[str, Operand]:
         """Return how many operations, and how many non-contiguous ones, checked by torch's numbers."""
@@ -171,30 +172,32 @@ class _Recorder:
         return {"operations": nest.operations, "non_contiguous": refused}
 
 
-def choice(uses: dict[int, LoopUses], loops: int) -> tuple[VectorisationCause, set[int]]:
-    """Return why `_select_tiling_indices` chooses, and the loops among which it then takes the last one.
-
-    Args:
-        uses: of each loop that an access depends on. loops: how many the nest has.
-    """
-    contiguous = {loop for loop, use in uses.items() if use.contiguous}
-    if not contiguous:
-        return "no-contiguous-loop", {loops - 1}
-    only = {loop for loop in contiguous if not (uses[loop].constant_stride or uses[loop].other_stride)}
-    if only:
-        return "contiguous-only-loop", {max(only)}
-    inner = max(contiguous)
-    if len(contiguous) == 2 and inner == loops - 1 and not uses[inner].other_stride:
-        return "two-contiguous-loops", contiguous
-    most = max(uses[loop].contiguous for loop in contiguous)
-    return "most-contiguous-loop", {max(loop for loop in contiguous if uses[loop].contiguous == most)}
+def _limits(path: CallPath) -> dict[str, Operand]:
+    """Return what `select_tiling` compared in the tests that bear on where it returned."""
+    limits: dict[str, Operand] = {}
+    if decides(path, _RANGE):
+        for pattern, name in ((_RANGE, "range_limit"), (_OPERATIONS, "operations_limit")):
+            limits |= _compared(path, pattern, "", name)
+        return limits
+    return _compared(path, _COUNT, "", "count_limit") | _compared(path, _SHARE, "share", "share_limit")
 
 
-def _loop_cause(nest: Nest) -> VectorisationCause:
-    cause, chosen = choice(nest.uses, len(nest.proxy.itervars))
-    if chosen != set(nest.candidates):
-        raise UnknownPathError(f"torch chose the loops {nest.candidates}, this recorder {sorted(chosen)}")
-    return cause
+def _compared(path: CallPath, pattern: str, left: str, right: str) -> dict[str, Operand]:
+    """Return the operands of a comparison by these names; none where it was not made."""
+    seen = path.tested(pattern)
+    values = zip((left, right), seen.values, strict=True) if seen is not None else ()
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values if name}
+
+
+def _loop_cause(nest: Nest) -> CauseCode:
+    """Return why `_select_tiling_indices` chooses: by the branch that it returned in."""
+    path = nest.loop_path
+    if path is None or path.exit is None:
+        return "unlisted-test"
+    if not path.exit.within:
+        return "most-contiguous-loop"
+    text = path.exit.within[0][0].text
+    return next((cause for pattern, cause in _LOOPS.items() if matches(text, pattern)), "unlisted-test")
 
 
 def _uses(nest: Nest) -> dict[str, Operand]:
@@ -211,17 +214,20 @@ def _uses(nest: Nest) -> dict[str, Operand]:
 
 
 def _half_width(nest: Nest) -> Answer | None:
-    if not nest.tiled:
+    path = nest.tiling_path
+    factor = int(nest.answer[0][0]) if nest.tiled else nest.factor
+    if path is None or nest.factor == factor:
         return None
-    factor, isa = int(nest.answer[0][0]), nest.proxy.picked_vec_isa
-    if nest.factor == factor:
-        return None
-    if nest.factor != 2 * factor:
-        raise UnknownPathError(f"factor {factor} where {nest.factor} lanes were offered")
-    ranges = tuple(printed(nest.size(loop)) for loop in nest.tiled)
-    return "half-width", "short-low-precision-range", {
-        "factor": factor, "bit_width": int(isa.bit_width()), "isa": str(isa), "ranges": ranges,
-        "range_limit": nest.factor,
+    isa, held = (
+        nest.proxy.picked_vec_isa,
+        next((seen for text in _HALF if (seen := path.tested(text)) and seen.truth), None),
+    )
+    cause: CauseCode = "short-low-precision-range" if held is not None else "unlisted-test"
+    limit: dict[str, Operand] = {"range_limit": held.values[1]} if held is not None else {}
+    return "half-width", cause, {
+        "factor": factor, "bit_width": int(isa.bit_width()), "isa": str(isa),
+        "ranges": tuple(printed(nest.size(loop)) for loop in nest.tiled),
+        **limit,
     }  # fmt: skip
 
 
@@ -260,19 +266,15 @@ def _tail(nest: Nest) -> Answer | None:
         return ("masked-tail", "partial-vector", operands) if is_masked else None
     if not nest.cpp.config.cpp.enable_loop_tail_vec:
         return "scalar-tail", "tail-vectorisation-off", operands
-    if len(nest.answer) < 3:
-        raise UnknownPathError("a tail is scalar, though tails are to be vectorised")
-    stats, tail = nest.answer[2], tails[-1]
-    overhead = stats.mask_op_count + sum(stats.non_contig_indexing_op_counter.values())
-    operations = sum(stats.op_counter.values())
-    limit = stats.OVERHEAD_RATIO_THRESHOLD
-    is_long = not isinstance(tail, str) and 2 * tail > factor
-    if not operations or overhead / operations <= limit or is_long:
-        raise UnknownPathError("a tail is scalar, though vectors are worth while by torch's own rule")
+    path = nest.inner_paths[-1] if nest.inner_paths else None
+    if path is None or not decides(path, _TAIL_LENGTH):
+        return "scalar-tail", "unlisted-test", operands
+    stats = nest.answer[2]
     return "scalar-tail", "tail-not-worthwhile", {
-        **operands, "masks": stats.mask_op_count, "non_contiguous": overhead - stats.mask_op_count,
-        "operations": operations, "share": round(overhead / operations, 4), "share_limit": limit,
-        "tail": tail if isinstance(tail, str) else int(tail), "tail_limit": factor / 2,
+        **operands, "masks": stats.mask_op_count,
+        "non_contiguous": sum(stats.non_contig_indexing_op_counter.values()),
+        "operations": sum(stats.op_counter.values()), **_compared(path, _TAIL_SHARE, "share", "share_limit"),
+        **_compared(path, _TAIL_LENGTH, "weighed_tail", "tail_limit"),
     }  # fmt: skip
 
 
@@ -309,19 +311,8 @@ def _other_dtypes(nest: Nest) -> list[tuple[str, str, str]]:
     return list(others)[:MOST_ACCESSES]
 
 
-def _has_literals(select_tiling: Callable[..., Any]) -> bool:
-    """Return whether a function compares with the thresholds above."""
-    code: CodeType = inspect.unwrap(select_tiling).__code__
-    literals = {instruction.argval for instruction in dis.get_instructions(code) if _is_number(instruction)}
-    return {_COUNT_LIMIT, _OPERATIONS_LIMIT, _RANGE_DIVISOR} <= literals
-
-
-def _is_number(instruction: dis.Instruction) -> bool:
-    return isinstance(instruction.argval, int | float) and instruction.opname.startswith("LOAD")
-
-
 def _hook(cpp: Any, log: DecisionLog) -> None:
-    recorder = _Recorder(cpp, log)
+    recorder = _Recorder(log)
     for listener in (recorder.record, recorder.record_width, recorder.record_tail):
         cpp_nest.observe(cpp, log, listener)
 

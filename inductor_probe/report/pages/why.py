@@ -40,6 +40,7 @@ from inductor_probe.report.words.causes.sentences import (
     short_cause,
     short_change,
     short_setting,
+    tests_texts,
 )
 from inductor_probe.report.words.remarks import sentence as remark_sentence
 from inductor_probe.report.words.templates import listed
@@ -54,6 +55,7 @@ _MOST_WELL = 10
 _MOST_NAME = 40
 _MOST_CALLERS = 3
 _MOST_LINES = 3
+_MOST_TESTS = 3
 _MOST_FX = 12
 _MOST_GONE = 6
 _SIGNS = {"missed": ("missed", "bold red"), "hazard": ("hazard", "bold red"), "passed": ("passed", "green")}
@@ -176,6 +178,7 @@ def _facts(cause: Cause) -> Iterator[tuple[str, Inline]]:
         yield "known", f"{cause.knowledge} in the dump, which does not record the decision"
         return
     yield "recorded", ", ".join(operand_texts(decision))
+    yield "tested", listed(tests_texts(decision), _MOST_TESTS)
     yield "decided in", place_text(decision)
     yield "called by", " < ".join(frame.function for frame in decision.stack[:_MOST_CALLERS])
     yield "asked", f"{decision.times} times; the last answer counts" if decision.times > 1 else ""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inductor_probe.model.cause import TURN, Change
-from inductor_probe.model.decision import Decision, DecisionKind, Operand, TorchFrame
+from inductor_probe.model.decision import Decision, DecisionKind, Operand, TorchFrame, TorchTest
 from inductor_probe.model.setting import CONFIG, Setting
 from inductor_probe.report.units import bytes_text
 from inductor_probe.report.words.causes import WORDS
@@ -40,26 +40,45 @@ def sentence(decision: Decision, names: Sequence[str] = ()) -> str:
 def cause_sentence(decision: Decision, names: Sequence[str] = ()) -> str:
     """Return why it was decided so; `names` as for `sentence`."""
     try:
+        if text := _of_any_kind(decision):
+            return text
         row = _words(decision.kind).causes[decision.cause]
-        return _turned(decision) or fill(row.sentence, _values(decision, names))
+        return fill(row.sentence, _values(decision, names))
     except _MISSING:
-        return _turned(decision) or _coded(decision)
+        return _coded(decision)
 
 
 def short_cause(decision: Decision) -> str:
     """Return the cause in a few words: `inner range 3 < 16/4 with 2 operations`."""
     try:
-        if turned := _turned(decision):
-            return turned
+        if text := _of_any_kind(decision):
+            return text
         row = _words(decision.kind).causes[decision.cause]
         return fill(row.short, _values(decision))
     except _MISSING:
         return _coded(decision)
 
 
-def _turned(decision: Decision) -> str:
-    """`asked for by --scalar op0`, of a decision that a flip turned; empty of others."""
-    return f"asked for by --{decision.operand('flip')}" if decision.cause == "turned" else ""
+def _of_any_kind(decision: Decision) -> str:
+    """`asked for by --scalar op0`, or a test as torch has it: of causes that decisions of each kind have."""
+    if decision.cause == "turned":
+        return f"asked for by --{decision.operand('flip')}"
+    if decision.cause != "unlisted-test":
+        return ""
+    return test_text(decision.tests[-1]) if decision.tests else "which test of torch's decided was not seen"
+
+
+def test_text(test: TorchTest) -> str:
+    """`op_num < 10 is true (2, 10)`; of a value that is no number its truth alone."""
+    values = [value for value in test.values if not isinstance(value, bool)]
+    shown = f" ({', '.join(f'{value:g}' if isinstance(value, float) else str(value) for value in values)})"
+    return f"{test.text} is {str(test.truth).lower()}{shown if values else ''}"
+
+
+def tests_texts(decision: Decision) -> list[str]:
+    """Return the tests because of which torch decided so: comparisons of numbers first, the last before."""
+    latest = reversed(decision.tests)
+    return [*map(test_text, sorted(latest, key=lambda test: not {*map(type, test.values)} <= {int, float}))]
 
 
 def change_text(change: Change, decision: Decision) -> str:
@@ -96,8 +115,8 @@ def short_change(change: Change) -> str:
 
 
 def place_text(decision: Decision) -> str:
-    """`TilingSelect.select_tiling (torch/_inductor/codegen/cpp.py:3934)`."""
-    return _frame(decision.place)
+    """`TilingSelect.select_tiling (torch/_inductor/codegen/cpp.py:4080)`: the test, where it was seen."""
+    return _frame(decision.tests[-1].place if decision.tests else decision.place)
 
 
 def operand_texts(decision: Decision) -> list[str]:

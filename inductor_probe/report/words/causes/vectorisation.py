@@ -46,6 +46,10 @@ def _texts(operands: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "steps", ", ".join(f"{loop} ({size})" for loop, size in loops)
     if fills := _rows(operands, "dtypes", "vectors"):
         yield "fill", joined(f"{vectors} of {dtype}" for dtype, vectors in fills)
+    if (limit := operands.get("range_limit")) and (factor := operands.get("factor")):
+        parts = f"{factor / limit:g}"
+        yield "parts", parts
+        yield "part", {"2": "half", "4": "a quarter"}.get(parts, f"1/{parts}")
     tails = [row for row in _rows(operands, "loops", "full_vectors", "tails") if row[2] != "0"]
     if tails:
         yield from zip(("tail_loop", "full", "left"), tails[-1], strict=True)
@@ -66,6 +70,8 @@ def _texts(operands: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "short", joined(short)
     if share := operands.get("share"):
         yield "percent", f"{share * 100:.3g}%"
+    elif most := operands.get("count_limit"):  # which is compared first: then it was enough
+        yield "most", f"{most}"
     named = [_access(*row) for row in _rows(operands, "node_operations", "buffers", "indices", "strides")]
     if named:
         more = operands.get("by_lane", 0) + operands.get("transposed", 0) - len(named)
@@ -109,16 +115,16 @@ WORDS = KindWords(
         ),
         "non-contiguous-accesses": CauseWords(
             "along {loop}, {non_contiguous} of its {operations:# operation} {non_contiguous:?is/are} "
-            "non-contiguous[ ({kinds})]: {percent}, where torch stops at {share_limit:.0%} "
-            "(or at {count_limit} of them)[; the first is {first_access}]"
+            "non-contiguous[ ({kinds})][: {percent}, where torch stops at {share_limit:.0%} "
+            "(or at {count_limit} of them)][: torch stops at {most}][; the first is {first_access}]"
             "[; all of {contiguous_nodes} is contiguous]",
             "non-contiguous {non_contiguous} of {operations:# operation}",
         ),
         "short-inner-range": CauseWords(
-            "its loop {loop} has {range} steps, fewer than {range_limit:g} (a quarter of a vector "
+            "its loop {loop} has {range} steps, fewer than {range_limit:g} ({part} of a vector "
             "of {factor}), and {operations:# operation} {operations:?is/are} fewer than the "
             "{operations_limit} that would be worth it",
-            "inner range {range} < {factor}/4 with {operations:# operation}",
+            "inner range {range} < {factor}/{parts} with {operations:# operation}",
         ),
         "contiguous-only-loop": CauseWords(
             f"it is contiguous wherever an access depends on it{_USES}{_COUNTS}",
@@ -148,8 +154,8 @@ WORDS = KindWords(
         ),
         "partial-vector": CauseWords(_TAIL, "{left} of {factor} {unit} in the tail"),
         "tail-not-worthwhile": CauseWords(
-            f"{_SHORT}{{left}} of {{factor}} lanes of {{tail_loop}} are left, not more than "
-            "{tail_limit:g}, and {masks:# mask} and "
+            f"{_SHORT}{{left}} of {{factor}} lanes of {{tail_loop}} are left (torch compares "
+            "{weighed_tail} with {tail_limit}), and {masks:# mask} and "
             "{non_contiguous:# non-contiguous access/non-contiguous accesses} are {percent} of "
             "{operations:# operation}, above {share_limit:.0%}",
             "tail {left} of {factor}, {percent} masks",
