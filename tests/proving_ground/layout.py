@@ -374,7 +374,7 @@ PROGRAMS = {
         operands={
             "flops": 56448,
             "weighted_flops": 76656,
-            "flops_of_sorts": ("grouped 56448",),
+            "sorts": ("1 grouped",),
         },
         step=without_mkldnn,
         flipped_function=convolved,

@@ -120,10 +120,10 @@ class CallPath:
             return []
         if self.exit.value is not None:
             return self._blamed(self.exit.value)
-        if self.exit.within:
+        assigned = self.sites.assigned.get(self.exit.name, ())
+        if self.exit.within and not any(map(self._when, assigned)):
             return self._blamed(self.exit.within[0][0])
-        made = [*self.sites.assigning, *self.sites.assigned.get(self.exit.name, ())]
-        last = max(made, key=self._when, default=None)
+        last = max((*self.sites.assigning, *assigned), key=self._when, default=None)
         return self._blamed(last) if last is not None and self._when(last) else []
 
     def branches(self) -> list[Branch]:

@@ -130,7 +130,7 @@ WORDS = KindWords(
         ),
         "convolution-flops": CauseWords(
             "torch expects {weighted_flops:,} in place of {flops:,} of their flops, by how fast each sort of "
-            "convolution was when it was measured ({flops_of_sorts})",
+            "convolution was when it was measured ({sorts})",
             "{weighted_flops:,} for {flops:,} flops",
         ),
         "grouped-convolution": CauseWords(
