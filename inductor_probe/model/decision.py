@@ -294,8 +294,8 @@ torch/_inductor/ir.py, `FlexibleLayout` and `Buffer.freeze_layout*`:
   channels-last on a CPU. `only-backward-convolutions`: it has no aten.convolution. `few-convolutions`: nodes,
   nodes_limit. `symbolic-convolution`: of a symbolic size. In inference `convolution-flops`: flops,
   weighted_flops, sorts (how many convolutions of each). In training: nodes_of_fx: `grouped-convolution`: of
-  groups of several channels; `narrowing-convolution`: of half as many outputs as inputs; `small-convolutions`: all of at most
-  channels_limit; `convolution-channels`: none of these, so channels-last.
+  groups of several channels; `narrowing-convolution`: of half as many outputs as inputs;
+  `small-convolutions`: all of at most channels_limit; `convolution-channels`: none of these: channels-last.
 """
 
 CopyCause: TypeAlias = Literal[

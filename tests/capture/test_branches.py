@@ -230,6 +230,24 @@ def test_calls_within_a_call_have_their_own_paths() -> None:
     assert inner.branches()[0][0].text == "size > limit"
 
 
+def is_known(sizes: list[int], limit: int) -> Any:
+    return LIMITED.get(limit) if limit in LIMITED else within(sizes[0], limit)
+
+
+LIMITED: dict[int, str] = {4: "four"}
+
+
+def within(size: int, limit: int) -> bool:
+    return size <= limit
+
+
+def test_the_arguments_of_a_call_that_is_tested_or_returned_are_reported() -> None:
+    result, path = followed(is_known, [7], 5)
+    assert (result, decided(path)) == (False, [("within(sizes[0], limit)", False, (7, 5))])
+    result, path = followed(is_known, [7], 4)
+    assert (result, decided(path)) == ("four", [])  # what is returned is no truth
+
+
 def test_a_generator_and_what_raises_leave_no_call_open() -> None:
     watched = watch(evens)
     with calls() as made:

@@ -40,7 +40,7 @@ class CannotWatchError(Exception):
 
 
 class SeenTest(Struct, frozen=True):
-    """A test that a call made: text, line and truth, and the operands of a comparison, or else the value."""
+    """A test that a call made: text, line and truth, and what was compared, passed or else tested."""
 
     text: str
     line: int
@@ -87,6 +87,11 @@ class CallPath:
         result = site.compare(left, right)
         return self._reported(number, site, result, (_now(left), _now(right)))
 
+    def call(self, number: int, function: Any, *arguments: Any) -> Any:
+        """Call a function whose result is tested or returned, and report its arguments."""
+        values = tuple(map(_now, arguments))
+        return self._reported(number, self.sites.leaves[number], function(*arguments), values)
+
     def test(self, number: int, value: Any) -> Any:
         """Report what is tested."""
         return self._reported(number, self.sites.leaves[number], value, (_now(value),))
@@ -118,8 +123,8 @@ class CallPath:
         """
         if self.exit is None:
             return []
-        if self.exit.value is not None:
-            return self._blamed(self.exit.value)
+        if self.exit.value is not None and (of_value := self._blamed(self.exit.value)):
+            return of_value
         assigned = self.sites.assigned.get(self.exit.name, ())
         if self.exit.within and not any(map(self._when, assigned)):
             return self._blamed(self.exit.within[0][0])

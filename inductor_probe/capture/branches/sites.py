@@ -38,6 +38,7 @@ class Condition:
         form: `leaf` reports its truth by its number; a quantifier (`any`, `all`) does, too, and has one part:
             the test of an element. The others are made of parts, which report where they are evaluated.
         compare: of a comparison (`is_comparison`), whose operands are reported.
+        is_call: of a call whose arguments have no names: they are reported.
         is_value: its value is used, not its truth alone: it stays as it is.
         name: of a leaf that is a variable.
     """
@@ -49,6 +50,7 @@ class Condition:
     parts: tuple[Condition, ...] = ()
     compare: Callable[[Any, Any], Any] = operator.is_
     is_comparison: bool = False
+    is_call: bool = False
     is_value: bool = False
     name: str = ""
 
@@ -153,7 +155,7 @@ class _Rewriter:
             return value
         returned, line = None, value.lineno
         name = value.id if isinstance(value, ast.Name) else ""
-        if _is_condition(value):
+        if _is_condition(value) or isinstance(value, ast.Call):
             value, returned = self._condition(value, is_value=True)
         self._sites.exits.append(Exit(line, within, returned, name))
         return _call("leave", len(self._sites.exits) - 1, value)
@@ -194,6 +196,8 @@ class _Rewriter:
             quantifier, generator = quantified
             generator.elt, part = self._condition(generator.elt)
             leaf = replace(leaf, form=quantifier, parts=(part,))
+        elif isinstance(node, ast.Call) and _is_plain(node):
+            return self._leaf(replace(leaf, is_call=True), node.func, *node.args)
         return self._leaf(leaf, node)
 
     def _comparison(self, node: ast.Compare, *, is_value: bool) -> tuple[ast.expr, Condition]:
@@ -221,7 +225,7 @@ class _Rewriter:
     def _leaf(self, condition: Condition, *operands: ast.expr) -> tuple[ast.expr, Condition]:
         numbered = replace(condition, number=len(self._sites.leaves))
         self._sites.leaves.append(numbered)
-        method = "compare" if condition.is_comparison else "test"
+        method = "compare" if condition.is_comparison else "call" if condition.is_call else "test"
         return _call(method, numbered.number, *operands), numbered
 
 
@@ -241,6 +245,12 @@ def _names(values: Iterator[ast.expr | None]) -> set[str]:
 def _is_condition(node: ast.expr) -> bool:
     is_not = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
     return is_not or isinstance(node, ast.BoolOp | ast.Compare) or _quantified(node) is not None
+
+
+def _is_plain(node: ast.Call) -> bool:
+    """Whether a call has arguments, none of which has a name; `super()` is one that looks at its caller."""
+    has_starred = any(isinstance(one, ast.Starred) for one in node.args)
+    return bool(node.args) and not (node.keywords or has_starred)
 
 
 def _quantified(node: ast.expr) -> tuple[Literal["any", "all"], ast.GeneratorExp] | None:
