@@ -296,6 +296,7 @@ PLACES: tuple[TorchPlace, ...] = (
         _TRITON, "TritonKernel.should_use_cooperative_reduction", "Triton: blocks together", (DECISION,)
     ),
     TorchPlace(_TRITON, "TritonKernel.has_persistent_RBLOCK", "Triton: a tile for all elements", (DECISION,)),
+    TorchPlace(_HEURISTICS, "InductorChoices.reduction_split_factor", "parts of a reduction", (DECISION,)),
     TorchPlace(_HEURISTICS, "InductorChoices.can_fuse", "whether a fusion is worth it", (DECISION,)),
     TorchPlace(_HEURISTICS, "InductorChoices.can_fuse_vertical", "the same, in a row", (DECISION,)),
     TorchPlace(_HEURISTICS, "InductorChoices.can_fuse_horizontal", "the same, side by side", (DECISION,)),

@@ -245,7 +245,8 @@ def test_the_arguments_of_a_call_that_is_tested_or_returned_are_reported() -> No
     result, path = followed(is_known, [7], 5)
     assert (result, decided(path)) == (False, [("within(sizes[0], limit)", False, (7, 5))])
     result, path = followed(is_known, [7], 4)
-    assert (result, decided(path)) == ("four", [])  # what is returned is no truth
+    # What is returned is no truth: it is the branch.
+    assert (result, decided(path)) == ("four", [("limit in LIMITED", True, (4, "{4}"))])
 
 
 def test_a_generator_and_what_raises_leave_no_call_open() -> None:

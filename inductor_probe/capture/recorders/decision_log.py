@@ -260,17 +260,23 @@ class DecisionLog:
 
         return around
 
-    def followed(self, record: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Return the same for a function that is watched: `record` gets its path after its place."""
+    def followed(
+        self, record: Callable[..., None], decider: str = ""
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Return the same for a function that is watched: `record` gets its path after its place.
+
+        Args:
+            decider: a function that is watched in its stead, and which it calls.
+        """
 
         def around(original: Callable[..., Any]) -> Callable[..., Any]:
-            place = place_of(original)
+            place, name = place_of(original), decider or inspect.unwrap(original).__qualname__
 
             @functools.wraps(original)
             def call_and_record(*args: Any, **kwargs: Any) -> Any:
                 with calls() as made:
                     result = original(*args, **kwargs)
-                self.safely(record, place, path_of(original, made), result, *args, **kwargs)
+                self.safely(record, place, path_of_name(name, made), result, *args, **kwargs)
                 return result
 
             return call_and_record
@@ -360,8 +366,12 @@ def inductor_caller() -> FrameType:
 
 def path_of(function: Callable[..., Any], made: Sequence[CallPath]) -> CallPath | None:
     """Return which way a watched function went, of the calls that were made; None where it is not watched."""
-    name = inspect.unwrap(function).__qualname__
-    return next((path for path in reversed(made) if path.sites.function == name), None)
+    return path_of_name(inspect.unwrap(function).__qualname__, made)
+
+
+def path_of_name(function: str, made: Sequence[CallPath]) -> CallPath | None:
+    """Return the same by the qualified name of the function."""
+    return next((path for path in reversed(made) if path.sites.function == function), None)
 
 
 def tests_of(path: CallPath | None) -> tuple[TorchTest, ...]:

@@ -24,48 +24,50 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from inductor_probe.capture.branches import CallPath, calls, matches
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     UnknownPathError,
+    decides,
     hint_of,
     inductor_caller,
+    path_of_name,
     place_of,
     size_of,
+    tests_of,
 )
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
 KIND: DecisionKind = "reduction"
 
-# Literals of Reduction.num_splits: `min_elements_per_thread`, and 2 * 32 outputs a processor.
-_FEW_ELEMENTS = 32
-_OUTPUTS_PER_PROCESSOR = 64
 _TYPE = 6  # place of `reduction_type` among the arguments of num_splits
-_OUTPUTS_FOR_ONE_PART = 2  # literals of reduction_split_factor: outputs a processor, and elements
-_SHORT_REDUCTION = 8192
-_SHORT_ON_BLACKWELL = 524288  # of torch 2.13; since 2.14 a method says
-_BLACKWELL = 10
 _ONE_PART = ("sizes-not-known", "few-elements", "many-outputs", "no-strided-read", "matrix-product")
 """With the hint DEFAULT, num_splits answers one part."""
-_INDEX_TYPES = ("argmax", "argmin")
-_TWO_STEP_LIMIT = 1024
-"""Elements that a CPU takes two passes over: a literal of torch's, and since 2.13 a setting's default."""
+_SPLIT_FACTOR = "InductorChoices.reduction_split_factor"
+_COOPERATIVE = "InductorChoices.should_use_cooperative_reduction"
+_FEW, _MANY = "reduction_numel_hint <= ?", "numel_hint >= ?"
+_HINTS: dict[str, CauseCode] = {
+    "not V.graph.sizevars.all_unbacked_explicitly_hinted(?": "sizes-not-known",
+    "not (_is_static(?": "sizes-not-known",  # torch 2.11
+    "reduction_type == ?": "matrix-product",
+    "numel_hint == ?": "single-output",
+    "len(indices) == ?": "no-strided-read",
+}
+"""Conditions of `num_splits` in whose branches it returns: the outermost."""
 _TWO_STEP_SETTING = "{}.use_two_step_variance_threshold"
-_HALF = ("torch.bfloat16", "torch.float16")
-_MOST_COOPERATIVE_OUTPUTS = 16  # a literal of should_use_cooperative_reduction
-_PERSISTENT = {"INNER": 1024}
-_PERSISTENT_ELSE = 64  # should_use_persistent_reduction: for any other hint
 
 
 @dataclass
 class _Question:
     """What is seen while a reduction is made. `strides`: of each read, along the reduced dimensions.
 
-    sizes, device: of a scan, whose outputs and elements `num_splits` gets by name.
+    path: which way `num_splits` went. sizes, device: of a scan, whose outputs and elements it gets by name.
     """
 
     place: TorchFrame | None = None
     answer: tuple[Any, Any] | None = None
+    path: CallPath | None = None
     type: str = ""
     is_cooperative: bool = False
     sizes: tuple[Sequence[Any], Sequence[Any]] = ((), ())
@@ -77,7 +79,6 @@ class _Question:
 class _Recorder:
     log: DecisionLog
     open: list[_Question] = field(default_factory=list)
-    knows_cpu: bool = True
 
     def around_create(self, create: Callable[..., Any]) -> Callable[..., Any]:
         """Return `Reduction.create`, or that of a subclass, so that what it decided is recorded."""
@@ -94,10 +95,12 @@ class _Recorder:
 
         return create_and_record
 
-    def splits_counted(self, place: TorchFrame, answer: Any, *args: Any, **kwargs: Any) -> None:
+    def splits_counted(
+        self, place: TorchFrame, path: CallPath | None, answer: Any, *args: Any, **kwargs: Any
+    ) -> None:
         """Remember the hint and the number of parts that `num_splits` answered."""
         if self.open:
-            self.open[-1].place, self.open[-1].answer = place, answer
+            self.open[-1].place, self.open[-1].path, self.open[-1].answer = place, path, answer
             self.open[-1].type = str(args[_TYPE] if len(args) > _TYPE else kwargs.get("reduction_type"))
             self.open[-1].sizes = kwargs.get("ranges", ()), kwargs.get("reduction_ranges", ())
             self.open[-1].device = kwargs.get("device")
@@ -132,17 +135,19 @@ class _Recorder:
             return  # the second layer of a reduction that was split: that was decided with it
         hint, parts = question.answer[0].name, int(question.answer[1])
         operands |= {"hint": hint, "parts": parts}
-        cause, more = _cause(question, hint, elements, outputs, device)
+        cause, more = _cause(question, device)
         decided = question.place or place
         name = _name_of(result)
         self.log.record(
-            KIND, _fx_node(), hint, cause, decided, operands=operands | more, subject_type="fx", named=name
-        )
+            KIND, _fx_node(), hint, cause, decided, operands=operands | more, subject_type="fx", named=name,
+            tests=tests_of(question.path),
+        )  # fmt: skip
         outcome: Outcome = "not-split" if parts in (0, 1) else "split"
-        cause, more = _cause_of_split(question, (cause, more), elements, outputs, device)
+        cause, more = _cause_of_split(question, (cause, more), device)
         self.log.record(
-            KIND, _fx_node(), outcome, cause, decided, operands=operands | more, subject_type="fx", named=name
-        )
+            KIND, _fx_node(), outcome, cause, decided, operands=operands | more, subject_type="fx",
+            named=name, tests=tests_of(_inner(question.path, _SPLIT_FACTOR)),
+        )  # fmt: skip
 
     def _record_unrolled(
         self, place: TorchFrame, result: Any, elements: Any, operands: dict[str, Operand]
@@ -199,66 +204,30 @@ class _Recorder:
         self.log.record(KIND, (names,), outcome, cause, place, operands=operands, key=(names, "loop"))
 
     def variance_decided(
-        self,
-        place: TorchFrame,
-        is_two_step: bool,
-        value: Any,
-        axis: Any,
-        *_: Any,
-        **named: Any,
-    ) -> None:
+        self, place: TorchFrame, path: CallPath | None, is_two_step: bool, value: Any, axis: Any, *_: Any,
+        **__: Any,
+    ) -> None:  # fmt: skip
         """Record whether mean and variance are two passes, or one of Welford's."""
         sizes = list(value.get_size())
         axes = [axis] if isinstance(axis, int) else list(axis or range(len(sizes)))
-        elements = math.prod(sizes[one] for one in axes)
-        outputs = math.prod(sizes) // elements
         device = value.get_device().type
-        operands: dict[str, Operand] = {"elements": size_of(elements), "device": device}
-        few, limit, minimum, setting = self._two_step_limits(device, str(named.get("input_dtype")))
-        operands |= {"threshold": limit, **({"setting": setting} if setting else {})}
-        elements_known = operands["elements"] if isinstance(operands["elements"], int) else None
-        if is_two_step and minimum and elements_known is not None and elements_known <= few:
-            operands |= {"threshold": few, "setting": "unroll_reductions_threshold"}
-        if is_two_step:
-            cause: CauseCode = "elements-within-threshold"
-        elif elements_known is None:
-            cause = "symbolic-elements"
-        elif elements_known > limit:
-            cause = "elements-above-threshold"
-        elif outputs == 1:
-            cause = "single-output"
-        elif few < elements_known < minimum:
-            cause = "elements-below-minimum"
-            operands |= {"minimum": minimum, "setting": "triton.use_two_step_variance_min_numel"}
-        elif minimum:
-            cause = "sum-would-be-split"
-        else:
-            raise UnknownPathError("Welford's algorithm below its threshold")
+        cause, more = _cause_of_variance(path, is_two_step)
+        if "setting" not in more and "threshold" in more:
+            more |= _setting_of(device, more["threshold"])
+        operands: dict[str, Operand] = {
+            "elements": size_of(math.prod(sizes[one] for one in axes)), "device": device, **more,
+        }  # fmt: skip
         outcome: Outcome = "two-passes" if is_two_step else "one-pass"
-        self.log.record(KIND, _fx_node(), outcome, cause, place, operands=operands, subject_type="fx")
-
-    def _two_step_limits(self, device: str, dtype: str) -> tuple[int, int, int, str]:
-        """Return up to how many elements a variance takes two passes, and which setting says so.
-
-        Args:
-            dtype: of the values before they were converted to float32, which torch 2.13 tells.
-
-        Returns:
-            few: as many always do. limit: as many, if they are not fewer than minimum. setting: of the limit.
-        """
-        config = sys.modules["torch._inductor.config"]
-        few = int(config.unroll_reductions_threshold)
-        if not self.knows_cpu:
-            return few - 1, few - 1, 0, ""  # torch 2.11: as few as are unrolled, on each device
-        if device == "cpu":
-            present = getattr(config.cpp, "use_two_step_variance_threshold", None)
-            limit = _TWO_STEP_LIMIT if present is None else int(present)
-            return few, limit, 0, "" if present is None else _TWO_STEP_SETTING.format("cpp")
-        if device == "cuda" and dtype in _HALF and config.cuda_backend == "triton":
-            limit = int(config.triton.use_two_step_variance_threshold)
-            minimum = int(config.triton.use_two_step_variance_min_numel)
-            return few, limit, minimum, _TWO_STEP_SETTING.format("triton")
-        return few, few, 0, ""
+        self.log.record(
+            KIND,
+            _fx_node(),
+            outcome,
+            cause,
+            place,
+            operands=operands,
+            subject_type="fx",
+            tests=tests_of(path),
+        )
 
     def around_scan(self, create: Callable[..., Any]) -> Callable[..., Any]:
         """Return `Scan.create` so that it is recorded whether several blocks scan a row together."""
@@ -284,9 +253,9 @@ class _Recorder:
             "elements": size_of(elements), "outputs": size_of(outputs), "hint": hint,
         }  # fmt: skip
         is_split = type(result[0].data.data.data).__name__ == "SplitScan"
-        cause, more = _cause(question, hint, elements, outputs, question.device)
+        cause, more = _cause(question, question.device)
         if cause not in _ONE_PART:
-            cause, more = _cause_by_size(hint, elements, outputs, question.device)
+            cause, more = _cause_by_size(question.path, question.device)
         parts = int(question.answer[1])
         if len(result) > 1 and parts > 1 and cause == "work-for-processors":
             cause, more = "several-values", {"values": len(result)}
@@ -298,7 +267,7 @@ class _Recorder:
             named=_name_of(result),
         )  # fmt: skip
 
-    def kernel_cooperates(self, place: TorchFrame, is_cooperative: bool, kernel: Any) -> None:
+    def kernel_cooperates(self, place: TorchFrame, path: CallPath | None, answer: bool, kernel: Any) -> None:
         """Record whether the blocks of a Triton kernel work on each of its reductions together.
 
         `TritonKernel.should_use_cooperative_reduction`: where the setting is off, only what it would turn.
@@ -306,98 +275,99 @@ class _Recorder:
         features = kernel.features
         if not kernel.inside_reduction:
             return
-        config = sys.modules["torch._inductor.config"].triton
-        outputs, elements = features.numel, size_of(features.reduction_numel)
-        limit = _cooperative_limit(outputs).get("elements_limit")
-        if config.force_cooperative_reductions and not is_cooperative:
-            raise UnknownPathError("a reduction of one block, where cooperation is forced")  # config.numerics
-        if config.force_cooperative_reductions:
-            cause: CauseCode = "cooperation-forced"
-            operands: dict[str, Operand] = {}
-        else:
-            count = hint_of(outputs, 2)
-            operands = {"elements": elements, "outputs": size_of(outputs), "elements_limit": limit or 0}
-            is_large = isinstance(elements, int) and isinstance(limit, int) and elements >= limit
-            if is_cooperative:
-                cause = "work-for-blocks"
-            elif not config.cooperative_reductions:
-                if count > _MOST_COOPERATIVE_OUTPUTS or not is_large:
-                    return
-                cause = "cooperative-reductions-off"
-            elif count > _MOST_COOPERATIVE_OUTPUTS:
-                cause = "outputs-above-limit"
-                operands = {"outputs": size_of(outputs), "outputs_limit": _MOST_COOPERATIVE_OUTPUTS}
-            elif isinstance(elements, int) and not is_large:
-                cause = "elements-below-limit"
-            else:
+        operands: dict[str, Operand] = {
+            "elements": size_of(features.reduction_numel), "outputs": size_of(features.numel)
+        }  # fmt: skip
+        within = _outermost(path)
+        cause: CauseCode = "unlisted-test"
+        if within == "config.triton.force_cooperative_reductions":
+            cause, operands = "cooperation-forced", {}
+        elif matches(within, "not config.triton.cooperative_reductions or ?"):
+            would, limit = _would_cooperate(kernel)
+            if not would:
+                return
+            cause, operands = "cooperative-reductions-off", operands | limit
+        elif limit := _cooperative_limit(path):
+            if not answer and not isinstance(operands["elements"], int):
                 return  # torch cannot prove that symbolic elements are many
+            cause, operands = "work-for-blocks" if answer else "elements-below-limit", operands | limit
+        elif path is not None and (most := path.tested("xhint <= ?")) is not None and not most.truth:
+            cause = "outputs-above-limit"
+            operands = {"outputs": operands["outputs"], "outputs_limit": most.values[1]}
         names = tuple(node.get_name() for node in features.scheduler_nodes())
-        outcome: Outcome = "cooperative" if is_cooperative else "not-cooperative"
-        self.log.record(KIND, (names,), outcome, cause, place, operands=operands, key=(names, "blocks"))
+        outcome: Outcome = "cooperative" if answer else "not-cooperative"
+        self.log.record(
+            KIND, (names,), outcome, cause, place, operands=operands, key=(names, "blocks"),
+            tests=tests_of(path),
+        )  # fmt: skip
 
     def persistence_decided(
-        self, place: TorchFrame, is_persistent: bool, features: Any, cooperative_reduction: bool
-    ) -> None:
+        self, place: TorchFrame, path: CallPath | None, is_persistent: bool, features: Any, *_: object,
+        **__: object,
+    ) -> None:  # fmt: skip
         """Record whether a Triton kernel holds all elements of a reduction at once."""
-        config = sys.modules["torch._inductor.config"]
-        hint = features.get_reduction_hint().name
-        limit = _PERSISTENT.get(hint, _PERSISTENT_ELSE) * (16 if config.triton.multi_kernel else 1)
-        if cooperative_reduction:  # as torch calls it: combo kernels pass it by name
-            limit *= 32 // min(hint_of(features.numel, 0), 32)
-        elements = size_of(features.reduction_numel)
         names = tuple(node.get_name() for node in features.scheduler_nodes())
-        turned = self.log.is_turned("reduction", names)
-        if not config.triton.persistent_reductions:
-            cause: CauseCode = "persistent-reductions-off"
-        elif isinstance(elements, int) and is_persistent != (elements <= limit) and not turned:
-            raise UnknownPathError(f"persistent: {is_persistent} for {elements} elements, hint {hint}")
+        elements = size_of(features.reduction_numel)
+        operands: dict[str, Operand] = {"elements": elements, "hint": features.get_reduction_hint().name}
+        compared = path.tested("V.graph.sizevars.statically_known_leq(?") if path is not None else None
+        if compared is not None:
+            operands["limit"] = compared.values[1]
+        if path is None:
+            cause: CauseCode = "unlisted-test"
+        elif _outermost(path) == "not config.triton.persistent_reductions":
+            cause = "persistent-reductions-off"
         elif is_persistent:
             cause = "elements-fit-a-tile"
         elif not isinstance(elements, int):
             return  # bounded, but for some of its sizes most of a tile would be empty
         else:
-            cause = "elements-exceed-a-tile"
-        operands: dict[str, Operand] = {"elements": elements, "limit": limit, "hint": hint}
+            cause = "elements-exceed-a-tile" if compared is not None else "unlisted-test"
         outcome: Outcome = "persistent" if is_persistent else "looped"
-        self.log.record("reduction", (names,), outcome, cause, place, operands=operands, key=(names, "loop"))
+        self.log.record(
+            "reduction", (names,), outcome, cause, place, operands=operands, key=(names, "loop"),
+            tests=tests_of(path),
+        )  # fmt: skip
 
 
-def _cause(
-    question: _Question, hint: str, elements: Any, outputs: Any, device: Any
-) -> tuple[CauseCode, dict[str, Operand]]:
-    """Return what decided about the hint, in the order of `num_splits`."""
-    if question.type == "dot":
-        return "matrix-product", {}
-    processors = _processors(device)
-    if question.strides:
-        inner = sum(not all(step == 0 or step > 1 for step in strides) for strides in question.strides)
+def _outermost(path: CallPath | None) -> str:
+    """Return the outermost condition in whose branch a function returned; empty behind all of them."""
+    return path.exit.within[-1][0].text if path is not None and path.exit and path.exit.within else ""
+
+
+def _inner(path: CallPath | None, function: str) -> CallPath | None:
+    """Return the last call of a function within a call, at whatever depth."""
+    for inner in reversed(path.inner if path is not None else []):
+        if inner.sites.function == function:
+            return inner
+        if (found := _inner(inner, function)) is not None:
+            return found
+    return None
+
+
+def _cause(question: _Question, device: Any) -> tuple[CauseCode, dict[str, Operand]]:
+    """Return why `num_splits` answered with its hint: by the branch in which it returned."""
+    path, within = question.path, _outermost(question.path)
+    if path is None:
+        return "unlisted-test", {}
+    if (reads := path.tested("num_inner > num_outer")) is not None:
         texts = tuple(str(strides).strip("[]") for strides in question.strides)
-        operands: dict[str, Operand] = {"reads": len(texts), "inner": inner, "strides": texts}
-        return ("contiguous-reads" if hint == "INNER" else "strided-reads"), operands
-    if not (hint_of(elements, 0) and hint_of(outputs, 0)):
-        if isinstance(size_of(elements), int) and isinstance(size_of(outputs), int):
-            raise UnknownPathError("a reduction of no elements")
-        return "sizes-not-known", {}
-    if hint_of(outputs, 0) == 1 and hint == "INNER":
-        return "single-output", {}
-    if hint_of(elements, 0) <= _FEW_ELEMENTS:
-        return "few-elements", {"elements_limit": _FEW_ELEMENTS}
-    if processors and hint_of(outputs, 0) >= processors * _OUTPUTS_PER_PROCESSOR:
-        limit = processors * _OUTPUTS_PER_PROCESSOR
-        return "many-outputs", {"outputs_limit": limit, "processors": processors}
-    return "no-strided-read", {}
+        return ("contiguous-reads" if reads.truth else "strided-reads"), {
+            "reads": len(texts), "inner": reads.values[0], "strides": texts,
+        }  # fmt: skip
+    if decides(path, _FEW) and (few := path.tested(_FEW)) is not None:
+        return "few-elements", {"elements_limit": few.values[1]}
+    if decides(path, _MANY) and (many := path.tested(_MANY)) is not None:
+        return "many-outputs", {"outputs_limit": many.values[1], "processors": _processors(device) or 0}
+    return next((cause for pattern, cause in _HINTS.items() if matches(within, pattern)), "unlisted-test"), {}
 
 
 def _cause_of_split(
-    question: _Question,
-    of_hint: tuple[CauseCode, dict[str, Operand]],
-    elements: Any,
-    outputs: Any,
-    device: Any,
+    question: _Question, of_hint: tuple[CauseCode, dict[str, Operand]], device: Any
 ) -> tuple[CauseCode, dict[str, Operand]]:
     """Return what decided about the parts: what leaves the hint DEFAULT leaves one part, too."""
     config = sys.modules["torch._inductor.config"]
-    hint, parts = question.answer or (None, 1)
+    parts = question.answer[1] if question.answer is not None else 1
+    path = question.path
     if parts == -1:
         return "ranges-of-its-input", {}
     if parts not in (0, 1):
@@ -406,60 +376,92 @@ def _cause_of_split(
         return of_hint
     if device.type == "cpu" and config.cpu_backend == "cpp":
         return "cpu-backend", {}
-    if of_hint[0] in _ONE_PART:
+    if of_hint[0] in _ONE_PART or path is None:
         return of_hint
-    if question.is_cooperative or _is_one_part_by_feature():
-        limit = _cooperative_limit(outputs)
-        least = limit.get("elements_limit", 0)
-        if not question.is_cooperative and isinstance(least, int) and hint_of(elements, 0) < least:
-            raise UnknownPathError("one part for a cooperative reduction, which is none")
+    if limit := _cooperative_limit(_inner(path, _COOPERATIVE)) if question.is_cooperative else {}:
         return "cooperative-reduction", limit
-    if question.type.startswith(_INDEX_TYPES):
+    alone = path.tested("V.graph.has_feature(device, BackendFeature.REDUCE_TO_SINGLE_ELEMENT)")
+    is_asked = path.tested("V.choices.should_use_cooperative_reduction(?") is not None
+    if question.is_cooperative or (alone is not None and alone.truth and not is_asked):
+        return "cooperative-reduction", {}
+    types = path.tested("reduction_type not in ?")
+    if types is not None and not types.truth:
         return "index-reduction", {"type": question.type}
-    if not config.split_reductions:
+    switch = path.tested("config.split_reductions")
+    if switch is not None and not switch.truth:
         return "split-reductions-off", {}
-    return _cause_by_size("" if hint is None else hint.name, elements, outputs, device)
+    return _cause_by_size(path, device)
 
 
-def _cause_by_size(
-    hint: str, elements: Any, outputs: Any, device: Any
-) -> tuple[CauseCode, dict[str, Operand]]:
+def _cause_by_size(path: CallPath | None, device: Any) -> tuple[CauseCode, dict[str, Operand]]:
     """Return what decided in `reduction_split_factor`."""
-    processors = _processors(device) or 0
-    if hint == "INNER":
-        if hint_of(outputs, 0) >= _OUTPUTS_FOR_ONE_PART * processors:
-            limit = _OUTPUTS_FOR_ONE_PART * processors
-            return "enough-outputs", {"outputs_limit": limit, "processors": processors}
-        if hint_of(elements, 0) <= (short := _short_reduction(device, hint_of(outputs, 0), processors)):
-            return "short-reduction", {"elements_limit": short}
+    factor, processors = _inner(path, _SPLIT_FACTOR), _processors(device) or 0
+    if factor is None:
+        return "unlisted-test", {}
+    outputs, elements = factor.tested(_MANY), factor.tested(_FEW)
+    if outputs is not None and outputs.truth:
+        return "enough-outputs", {"outputs_limit": outputs.values[1], "processors": processors}
+    if elements is not None and elements.truth:
+        return "short-reduction", {"elements_limit": elements.values[1]}
     return "work-for-processors", {"processors": processors}
 
 
-def _short_reduction(device: Any, outputs: int, processors: int) -> int:
-    """Return up to how many contiguous elements a reduction stays whole on a device."""
-    choices = sys.modules["torch._inductor.virtualized"].V.choices
-    properties = sys.modules["torch._inductor.runtime.hints"].DeviceProperties.create(device)
-    if ask := getattr(choices, "_inner_reduction_no_split_threshold", None):
-        return int(ask(properties, outputs, processors))
-    constants = inspect.unwrap(type(choices).reduction_split_factor).__code__.co_consts
-    is_new = properties.major is not None and properties.major >= _BLACKWELL
-    return _SHORT_ON_BLACKWELL if is_new and _SHORT_ON_BLACKWELL in constants else _SHORT_REDUCTION
+def _cooperative_limit(path: CallPath | None) -> dict[str, Operand]:
+    """Return from how many elements on blocks work together, where torch compared them."""
+    known = path.tested("V.graph.sizevars.statically_known_geq(?") if path is not None else None
+    return {"elements_limit": known.values[1]} if known is not None else {}
 
 
-def _is_one_part_by_feature() -> bool:
-    """Return whether the setting alone keeps reductions whole: `num_splits` of torch 2.11 asks no more."""
-    triton = sys.modules["torch._inductor.config"].triton
-    code = inspect.unwrap(sys.modules["torch._inductor.ir"].Reduction.num_splits).__code__
-    is_on = bool(triton.cooperative_reductions or triton.force_cooperative_reductions)
-    return is_on and "should_use_cooperative_reduction" not in code.co_names
+def _would_cooperate(kernel: Any) -> tuple[bool, dict[str, Operand]]:
+    """Return whether blocks would work together if the setting allowed it, as torch answers with it."""
+    ask = inspect.unwrap(type(kernel).should_use_cooperative_reduction)
+    with (
+        sys.modules["torch._inductor.config"].patch({"triton.cooperative_reductions": True}),
+        calls() as made,
+    ):
+        would = bool(ask(kernel))
+    return would, _cooperative_limit(path_of_name(_COOPERATIVE, made))
 
 
-def _cooperative_limit(outputs: Any) -> dict[str, Operand]:
-    """Return from how many elements on blocks work together, by `should_use_cooperative_reduction`."""
-    if sys.modules["torch._inductor.config"].triton.force_cooperative_reductions:
-        return {}
-    count = hint_of(outputs, 2)
-    return {"elements_limit": 32768 * count if count <= 8 else 2097152}
+def _cause_of_variance(path: CallPath | None, is_two_step: bool) -> tuple[CauseCode, dict[str, Operand]]:
+    """Return why `use_two_step_variance` answered so, and the threshold that it compared."""
+    if path is None:
+        return "unlisted-test", {}
+    most = path.tested("reduction_numel > ?")
+    if (fewer := path.tested("int(reduction_numel) < ?")) is not None:  # torch 2.11
+        threshold: dict[str, Operand] = {"threshold": int(fewer.values[1]) - 1}
+        is_above = not fewer.truth
+    else:
+        threshold = {"threshold": most.values[1]} if most is not None else {}
+        is_above = most is not None and most.truth
+    above_few, below = (path.tested(f"{text}") for text in _AROUND_MINIMUM)
+    if is_two_step:
+        if above_few is not None and not above_few.truth:  # as few as that always do
+            few: dict[str, Operand] = {"setting": "unroll_reductions_threshold"}
+            return "elements-within-threshold", {"threshold": above_few.values[0], **few}
+        return "elements-within-threshold", threshold
+    if not threshold:
+        return "symbolic-elements", {}
+    if is_above:
+        return "elements-above-threshold", threshold
+    if any(matches(one.text, "sympy_product(ranges) ?") for one in path.deciding()):
+        return "single-output", threshold
+    if above_few is not None and above_few.truth and below is not None and below.truth:
+        return "elements-below-minimum", {
+            **threshold, "minimum": below.values[1], "setting": "triton.use_two_step_variance_min_numel",
+        }  # fmt: skip
+    return "sum-would-be-split", threshold
+
+
+_AROUND_MINIMUM = ("config.unroll_reductions_threshold < reduction_numel", "reduction_numel < min_numel")
+
+
+def _setting_of(device: str, threshold: Operand) -> dict[str, Operand]:
+    """Return the setting of a device whose value a threshold of variances is; none where none has it."""
+    backend = {"cpu": "cpp", "cuda": "triton"}.get(device, "")
+    settings = getattr(sys.modules["torch._inductor.config"], backend, None)
+    value = getattr(settings, "use_two_step_variance_threshold", None)
+    return {"setting": _TWO_STEP_SETTING.format(backend)} if value == threshold else {}
 
 
 def _fx_node() -> tuple[tuple[str, ...], ...]:
@@ -511,7 +513,8 @@ def _hook_ir(ir: Any, log: DecisionLog) -> None:
     for name in ("ArgReduction", "OnlineSoftmaxReduction"):
         if hasattr(ir, name):  # torch 2.11 makes one kind of both
             wrap(ir, f"{name}.create", recorder.around_create)
-    wrap(ir, "Reduction.num_splits", log.observed(recorder.splits_counted))
+    log.watch(ir, "Reduction.num_splits")
+    wrap(ir, "Reduction.num_splits", log.followed(recorder.splits_counted))
 
 
 def _hook_sizes(sizevars: Any, log: DecisionLog) -> None:
@@ -519,25 +522,23 @@ def _hook_sizes(sizevars: Any, log: DecisionLog) -> None:
 
 
 def _hook_choices(choices: Any, log: DecisionLog) -> None:
-    recorder = _recorder(log)
-    decided = log.observed(recorder.persistence_decided)
-    wrap(choices, "InductorChoices.should_use_persistent_reduction", decided)
-    cooperation = log.observed(recorder.cooperation_decided)
-    wrap(choices, "InductorChoices.should_use_cooperative_reduction", cooperation)
+    recorder, persistence = _recorder(log), "InductorChoices.should_use_persistent_reduction"
+    for place in (persistence, _COOPERATIVE, _SPLIT_FACTOR):
+        log.watch(choices, place)
+    wrap(choices, persistence, log.followed(recorder.persistence_decided))
+    wrap(choices, _COOPERATIVE, log.observed(recorder.cooperation_decided))
 
 
 def _hook_triton(triton: Any, log: DecisionLog) -> None:
     recorder = _recorder(log)
     wrap(triton, "TritonKernel.has_persistent_RBLOCK", log.observed(recorder.tile_known))
-    cooperates = log.observed(recorder.kernel_cooperates)
+    cooperates = log.followed(recorder.kernel_cooperates, _COOPERATIVE)
     wrap(triton, "TritonKernel.should_use_cooperative_reduction", cooperates)
 
 
 def _hook_lowering(lowering: Any, log: DecisionLog) -> None:
-    constants = lowering.use_two_step_variance.__code__.co_consts
-    has_setting = hasattr(sys.modules["torch._inductor.config"].cpp, "use_two_step_variance_threshold")
-    _recorder(log).knows_cpu = has_setting or _TWO_STEP_LIMIT in constants
-    wrap(lowering, "use_two_step_variance", log.observed(_recorder(log).variance_decided))
+    log.watch(lowering, "use_two_step_variance")
+    wrap(lowering, "use_two_step_variance", log.followed(_recorder(log).variance_decided))
 
 
 def _hook_features(features: Any, log: DecisionLog) -> None:
