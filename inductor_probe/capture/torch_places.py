@@ -150,6 +150,8 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_PATTERNS, "GraphPatternEntry.apply", "a pattern changes the graph itself", (DECISION,)),
     TorchPlace(_PATTERNS, "guard_or_false", "whether a pattern's check allows a rewrite", (DECISION,)),
     TorchPlace(_PADDING, "should_pad", "whether a matrix product is padded", (DECISION,)),
+    TorchPlace(_PADDING, "can_pad", "whether it may be padded", (DECISION,)),
+    TorchPlace(_PADDING, "_should_pad", "whether padding is worth it", (DECISION,)),
     TorchPlace(_PADDING, "is_mm_compute_bound", "whether arithmetic bounds it", (DECISION,)),
     TorchPlace(_PADDING, "is_padded_faster", "whether it was faster padded", (DECISION,)),
     TorchPlace(

@@ -15,6 +15,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+from inductor_probe.capture.branches import CallPath, matches
 from inductor_probe.capture.recorders.decision_log import DecisionLog, size_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
@@ -22,8 +23,12 @@ from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Torc
 KIND: DecisionKind = "rewrite"
 Cause = tuple[CauseCode, dict[str, Operand]]
 
-_ALIGNMENT = {"torch.float16": 8, "torch.bfloat16": 8, "torch.float32": 4}
-"""get_alignment_size_dtype; others are not padded."""
+_CAUSES: dict[str, CauseCode] = {
+    "not torch._inductor.config.shape_padding": "shape-padding-off",
+    "m_padded_length == k_padded_length == ?": "sizes-aligned",
+    "torch._inductor.config.force_shape_pad": "padding-forced",
+}
+"""Conditions of `can_pad`, `_should_pad` and `should_pad` in whose branches they return."""
 
 
 @dataclass
@@ -40,15 +45,15 @@ class Padding:
         return next((self.causes[name] for name in names if name in self.causes), None)
 
     def asked(
-        self, _: TorchFrame, is_padded: bool, match: Any, first: Any, second: Any, operator: Any, *__: Any,
-        **___: Any,
+        self, _: TorchFrame, path: CallPath | None, __: bool, match: Any, first: Any, second: Any,
+        operator: Any, *___: Any, **____: Any,
     ) -> None:  # fmt: skip
         """Keep why `should_pad` said so."""
         seen, self.seen = self.seen, None
         key = str([operator, *((value.shape, value.stride(), value.dtype) for value in (first, second))])
         if seen is not None:
             self.answers[key] = seen
-        cause = _cause(is_padded, first, second, self.answers.get(key))
+        cause = _cause(path, first, second, self.answers.get(key))
         for node in match.nodes:
             self.causes.pop(node.name, None)
             if cause is not None:
@@ -73,22 +78,18 @@ class Padding:
             self.seen = ("padding-faster" if is_faster else "padding-slower"), times
 
 
-def _cause(is_padded: bool, first: Any, second: Any, seen: Cause | None) -> Cause | None:
-    """Return what decided, in the order of `can_pad` and `_should_pad`; None for another rule."""
-    config: Any = sys.modules["torch._inductor.config"]
-    sizes = [*first.shape[-2:], second.shape[-1]]
-    alignment = _ALIGNMENT.get(str(first.dtype), 0)
-    texts = tuple(str(size_of(size)) for size in sizes)
-    operands: dict[str, Operand] = {"sizes": texts, "alignment": alignment}
-    if not config.shape_padding:
-        return "shape-padding-off", operands
-    if alignment and all(not isinstance(size, int) or size == 1 or not size % alignment for size in sizes):
-        return None if is_padded else ("sizes-aligned", operands)
-    if is_padded and config.force_shape_pad:
-        return "padding-forced", operands
-    if seen is None:
-        return None
-    return seen[0], {**operands, **seen[1]}
+def _cause(path: CallPath | None, first: Any, second: Any, seen: Cause | None) -> Cause | None:
+    """Return what decided; None for another rule: by the last branch in which a function returned."""
+    pad_mm: Any = sys.modules["torch._inductor.fx_passes.pad_mm"]
+    operands: dict[str, Operand] = {
+        "sizes": tuple(str(size_of(size)) for size in (*first.shape[-2:], second.shape[-1])),
+        "alignment": int(pad_mm.get_alignment_size_dtype(first.dtype)),
+    }
+    for one in [path, *(path.inner[::-1] if path is not None else ())]:
+        text = one.exit.within[0][0].text if one is not None and one.exit and one.exit.within else ""
+        if cause := next((cause for pattern, cause in _CAUSES.items() if matches(text, pattern)), None):
+            return cause, operands
+    return None if seen is None else (seen[0], {**operands, **seen[1]})
 
 
 padding = functools.cache(Padding)
@@ -97,7 +98,9 @@ padding = functools.cache(Padding)
 
 def _hook(pad_mm: Any, log: DecisionLog) -> None:
     one = padding(log)
-    wrap(pad_mm, "should_pad", log.observed(one.asked))
+    for place in ("should_pad", "can_pad", "_should_pad"):
+        log.watch(pad_mm, place)
+    wrap(pad_mm, "should_pad", log.followed(one.asked))
     wrap(pad_mm, "is_mm_compute_bound", log.observed(one.bound_known))
     wrap(pad_mm, "is_padded_faster", log.observed(one.timed))
 
