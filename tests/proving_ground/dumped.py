@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def _dump(programs: Sequence[str], device: str, folder: Path) -> None:
     """Dump the two cases of each program; what the script prints says how each of them ended."""
     is_simulated = device == "cuda" and not torch.cuda.is_available()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(_FOLDER.parents[1]))
+        patch.setenv("PYTHONPATH", str(_FOLDER.parents[1]), prepend=os.pathsep)
         capture.dump(
             SCRIPTS[device],
             cases=[f"{name}{end}" for name in programs for end in ("", FLIPPED)],
