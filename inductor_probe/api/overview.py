@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from inductor_probe.report.pages.overview import overview_page
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
+    from inductor_probe.analysis.causes.candidates import Offer
     from inductor_probe.analysis.overview import Missed
     from inductor_probe.model.bench import BenchSettings
     from inductor_probe.model.call_parts import Side
@@ -62,6 +64,7 @@ def overview(
     *,
     measure: bool = True,
     again: bool = False,
+    operators: bool = False,
     trust: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Overview:
@@ -73,6 +76,7 @@ def overview(
         settings: `budget` (for everything), `margin`, `threads`, `imports` and `inputs` count.
         measure: else, and where nothing can be run here, what bounds the time stands in for it.
         again: measure what was measured before, too.
+        operators: compare the loops of operators that inductor decomposed with eager's kernels of them.
         trust: run code that is not known to be made here.
 
     Raises:
@@ -89,7 +93,10 @@ def overview(
         why = _measured(chosen, settings, trust, progress)
         for graph in chosen:
             graph.forget_times()
-    record = _Maker(run, graphs, chosen, why).record()
+    maker = _Maker(run, graphs, chosen, why)
+    if operators and measure and not why:
+        maker.measure_without_vectors(trust, progress)
+    record = maker.record(operators)
     interrupted = _interruptions(run, trust=trust, progress=progress if measure else None, dump=measure)
     return Overview(replace(record, interruptions=interrupted))
 
@@ -211,9 +218,17 @@ class _Maker:
             return label
         return run.path.name if run.path.parent == here / TREE else str(seen_from(run.path, here))
 
-    def record(self) -> OverviewOutput:
-        """Return what is known of the run."""
+    def measure_without_vectors(self, trust: bool, progress: Callable[[str], None] | None) -> None:
+        """Time what eager does without ATen's kernels for vectors, where that is not known yet."""
+        from inductor_probe.api.decomposed import measured_without_vectors
+
+        if self._own is not None:
+            self._own = measured_without_vectors(self._run, self._graphs, self._own, trust, progress)
+
+    def record(self, operators: bool) -> OverviewOutput:
+        """Return what is known of the run; `operators`: with the figures of those that were decomposed."""
         from inductor_probe.analysis.overview import agrees, busy_of, missed, parts_of_call, parts_unmeasured
+        from inductor_probe.api.decomposed import Decompositions
 
         own, profiles = self._own, self._profiles
         graphs = [graph.compiled for graph in self._chosen]
@@ -232,7 +247,14 @@ class _Maker:
             for one in costs
             if (one.share is None or one.share >= _LEAST_COST) and (not in_call or one.graph in in_call)
         )
-        ideas, tries = self._ideas(whole, in_call)
+        offers = self._offers()
+        ideas = self._ideas(offers, whole, in_call)
+        mine = [graph for graph in self._chosen if not in_call or graph.name in in_call]
+        decompositions = Decompositions(self._run, mine, own, parts)
+        decomposed = decompositions.operators()
+        if operators:
+            best = partial(self._ideas, whole=whole, in_call=in_call)
+            decomposed = tuple(decompositions.with_figures(decomposed, offers, best))
         shown = [part for part in parts if part.share >= _LEAST_SHARE][:_MOST_PARTS]
         return OverviewOutput(
             run=self._run.path,
@@ -248,8 +270,9 @@ class _Maker:
             parts=tuple(self._named(part) for part in shown),
             costs=tuple(map(self._cost, costs[:_MOST_COSTS])),
             try_=ideas,
-            tries=tries,
-            try_all=f"probe whatif {self._name} --try-all" if tries else "",
+            tries=len(offers),
+            try_all=f"probe whatif {self._name} --try-all" if offers else "",
+            operators=decomposed,
             failed=tuple(self._failed()),
             wrong=tuple(self._wrong()),
             left_out=tuple(self._left_out(costs[_MOST_COSTS:])),
@@ -284,20 +307,26 @@ class _Maker:
             alike=one.alike,
         )
 
-    def _ideas(self, whole: float | None, in_call: set[str]) -> tuple[tuple[OverviewIdea, ...], int]:
-        """Return the changes that can gain most, and how many `probe why` offers.
-
-        Args:
-            whole: seconds of the call, that shares are of. in_call: the graphs that it runs, if known.
-        """
+    def _offers(self) -> tuple[Offer, ...]:
+        """Return the changes that `probe why` offers."""
         from inductor_probe.analysis.causes.candidates import offers_of
-        from inductor_probe.analysis.overview import busy_of
-        from inductor_probe.report.pages.why import row_text
 
         graphs = self._graphs if len(self._graphs) <= MOST_GRAPHS else self._chosen
         threads = self._own.threads if self._own else None
         times = {graph.name: graph.times for graph in graphs}
-        offers = offers_of([graph.compiled for graph in graphs], threads, times)
+        return offers_of([graph.compiled for graph in graphs], threads, times)
+
+    def _ideas(
+        self, offers: Sequence[Offer], whole: float | None, in_call: set[str]
+    ) -> tuple[OverviewIdea, ...]:
+        """Return the changes that can gain most.
+
+        Args:
+            whole: seconds of the call, that shares are of. in_call: the graphs that it runs, if known.
+        """
+        from inductor_probe.analysis.overview import busy_of
+        from inductor_probe.report.pages.why import row_text
+
         ranked = sorted(offers, key=lambda offer: -offer.expected)  # stable: by the ledger where alike
         ideas: dict[str, OverviewIdea] = {}
         busy = busy_of(self._profiles)
@@ -317,7 +346,7 @@ class _Maker:
                 text = row_text(offer.causes[0][1])
                 # a setting and a flip may turn the same decision: the one that may gain more comes first
                 ideas.setdefault(text, OverviewIdea(command, at_most, text))
-        return tuple(ideas.values())[:_MOST_IDEAS], len(offers)
+        return tuple(ideas.values())[:_MOST_IDEAS]
 
     def _failed(self) -> Iterator[str]:
         from inductor_probe.report.words.remarks import sentence

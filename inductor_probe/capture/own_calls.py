@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 SPINNING_S = 0.003
 """How long threads of OpenMP of the other process may go on spinning after its lap: libgomp's some 1 ms."""
 
+_OF_EAGER = 0.25
+"""Of the seconds for parts of calls: a few calls say which operators eager runs."""
+
 
 class OwnRequest(Struct, frozen=True):
     """What a process is to time; it gets this as JSON.
@@ -46,7 +49,8 @@ class OwnRequest(Struct, frozen=True):
         seed: of the order. candidate_first: the compiled side is set up first.
         limit_s: from its start the script may run so long; then the next call is timed as it is.
         most: callables that are timed.
-        parts: seconds of timing what a call consists of; 0: it is not.
+        parts: seconds of timing what a call consists of, a part of them for eager's; 0: neither is.
+        eager_only: look at eager's operators for `parts`, and at nothing else.
         laps: run laps of the first one as lines of the other pipe ask for, in place of timing it.
     """
 
@@ -59,6 +63,7 @@ class OwnRequest(Struct, frozen=True):
     most: int = 8
     parts: float = 0.0
     laps: bool = False
+    eager_only: bool = False
 
 
 class OwnCalls(Callables):
@@ -164,6 +169,8 @@ class OwnCalls(Callables):
         self._tell("call", remarks=[[code, values] for code, values in remarks], **own.facts())
         if self._request.laps:
             self._serve(own)
+        elif self._request.eager_only:
+            self._tell_operators(own)
         else:
             request = self._request
             series = own.time(
@@ -172,15 +179,26 @@ class OwnCalls(Callables):
             self._tell("series", series=series, compiled=self.compiles - compiles)
             if request.parts:
                 self._tell_parts(own)
+                self._tell_operators(own)
 
     def _tell_parts(self, own: OwnCall) -> None:
         """Time what a call consists of, and say so; or why that cannot be had."""
         from inductor_probe.harness.reference import first_line  # noqa: PLC0415
 
         try:
-            self._tell("parts", parts=own.parts(self._request.parts, self._request.seed))
+            seconds = self._request.parts * (1 - _OF_EAGER)
+            self._tell("parts", parts=own.parts(seconds, self._request.seed))
         except Exception as error:  # what torch may raise where a private part of it is another
             self._tell("no-parts", message=f"{type(error).__name__}: {first_line(error)}")
+
+    def _tell_operators(self, own: OwnCall) -> None:
+        """Say what eager runs; nothing where torch's profiler does not run here, or has another form."""
+        from inductor_probe.harness.reference import first_line  # noqa: PLC0415
+
+        try:
+            self._tell("eager", **own.operators(self._request.parts * _OF_EAGER))
+        except Exception as error:
+            self._tell("no-operators", message=f"{type(error).__name__}: {first_line(error)}")
 
     def _serve(self, own: OwnCall) -> None:
         """Run laps of both sides as they are asked for: see `measuring/interleaved.py`."""

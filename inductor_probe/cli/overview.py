@@ -28,6 +28,8 @@ from inductor_probe.model.bench import BenchSettings
     click.option("--no-measure", "measure", is_flag=True, flag_value=False, default=True,
                  help="Run nothing: rank by what bounds the time of kernels."),
     click.option("--again", is_flag=True, help="Measure what was measured before, too."),
+    click.option("--operators", is_flag=True,
+                 help="Compare what inductor decomposed with eager's kernels, figure by figure."),
     shared_option("--import", "imports"),
     shared_option("--trust"),
     shared_option("--out"),
@@ -41,6 +43,7 @@ def overview(
     budget: float,
     measure: bool,
     again: bool,
+    operators: bool,
     imports: tuple[str, ...],
     trust: bool,
     out: Path | None,
@@ -58,6 +61,14 @@ def overview(
     opened: Any = dumped_or_found(words, cases, knobs, env, out)
     settings = BenchSettings(budget=budget, imports=imports)
     with progress_line() as progress:
-        answer = ip.overview(opened, settings, measure=measure, again=again, trust=trust, progress=progress)
+        answer = ip.overview(
+            opened,
+            settings,
+            measure=measure,
+            again=again,
+            operators=operators,
+            trust=trust,
+            progress=progress,
+        )
     status = give(answer, output_format, ok=not answer.record.wrong)
     return max(status, warn(answer.record.problems))

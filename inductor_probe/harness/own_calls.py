@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from inductor_probe.harness.budget import LONG_S
 from inductor_probe.harness.call_parts import MOST_CALLS as MOST_MARKED
 from inductor_probe.harness.call_parts import measure_call_parts
+from inductor_probe.harness.eager_operators import eager_operators
 from inductor_probe.harness.measure import SHORT_S, describe
 from inductor_probe.harness.own_state import State, draw_otherwise
 from inductor_probe.harness.quads import cpu_clock, time_long_calls, time_quads
@@ -225,6 +226,17 @@ class OwnCall:
             )
         finally:
             self.state.restore()
+
+    def operators(self, seconds: float) -> Facts:
+        """Return what eager runs on a CPU, operator by operator, and for which vectors ATen chose kernels."""
+        if self.device != "cpu":
+            return {"capability": "", "operators": []}
+        try:
+            with eagerly(True):
+                operators = eager_operators(lambda: self.run(EAGER), self.state.restore, seconds)
+        finally:
+            self.state.restore()
+        return {"capability": torch.backends.cpu.get_cpu_capability(), "operators": operators}
 
     def caller(self, side: str) -> Callable[[], object]:
         """Return what makes the call without arguments, with as little as possible around it."""

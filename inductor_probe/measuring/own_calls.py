@@ -23,11 +23,13 @@ from inductor_probe.measuring.script_process import Event, OwnChildError, OwnPro
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.own_call import (
+    EagerOperator,
     NoOwnCall,
     OwnCall,
     OwnCallOfSide,
     OwnPair,
     OwnRemark,
+    OwnRemarkCode,
 )
 from inductor_probe.model.timing import CallSamples, Series
 
@@ -41,6 +43,8 @@ MOST_PROCESSES = 5
 """Each runs the script up to the call: seconds that buy little."""
 PARTS = 0.1
 """Of a budget, for what a call consists of: in the first process."""
+_MISSING: tuple[OwnRemarkCode, ...] = ("no-parts", "no-operators")
+"""Events that say why others did not come."""
 COMPILED = "compiled"
 """As harness/own_calls.py calls that side."""
 
@@ -138,6 +142,35 @@ def time_own_calls(
     return calls, problem
 
 
+def time_without_vectors(
+    program: OwnProgram, wanted: Sequence[tuple[str, bool]], own: OwnCall, seconds: float
+) -> OwnCall:
+    """Return a call with the time of each of its operators where ATen's kernels for vectors are switched off.
+
+    The script runs once more, with `ATEN_CPU_CAPABILITY=default`, which torch reads when it is loaded. What
+    inductor compiles then has no vectors either: g++ does not take them without that. Where the script ends
+    otherwise, the call is as it was.
+    """
+    plain = replace(
+        program,
+        variables={**program.variables, "ATEN_CPU_CAPABILITY": "default"},
+        settings=(*program.settings, ("inductor.cpp.simdlen", "1")),
+    )
+    request = OwnRequest(wanted=tuple(wanted), parts=seconds, eager_only=True, limit_s=program.limit_s)
+    try:
+        with _caches_of(program) as caches, OwnProcess(plain, request, caches) as process:
+            events = [event for event in process.events() if event["event"] == "eager"]
+    except OwnChildError:
+        return own
+    if len(events) != 1 or events[0]["capability"] != "DEFAULT":
+        return own
+    times = {one["name"].replace("::", "."): one["seconds"] for one in events[0]["operators"]}
+    return replace(
+        own,
+        operators=tuple(replace(one, without_vectors=times.get(one.name)) for one in own.operators),
+    )
+
+
 def _is_open(comparison: Comparison, margin: float) -> bool:
     """Whether another process is worth running the script once more."""
     return comparison.verdict not in ("FASTER", "SLOWER", "SAME") and wants_more(comparison, margin)
@@ -176,10 +209,12 @@ def _call(several: Sequence[dict[str, Event]], program: OwnProgram, margin: floa
     if any(parts["series"]["compiled"] for parts in several):
         remarks.append(OwnRemark("compiled-while-timed"))
     remarks += [
-        OwnRemark("no-parts", message=parts["no-parts"]["message"])
+        OwnRemark(code, message=parts[code]["message"])
         for parts in several
-        if "no-parts" in parts
+        for code in _MISSING
+        if code in parts
     ]
+    eager = next((parts["eager"] for parts in several if "eager" in parts), {})
     samples = [from_json(CallSamples, parts["parts"]["parts"]) for parts in several if "parts" in parts]
     return OwnCall(
         name=reached["name"],
@@ -202,6 +237,25 @@ def _call(several: Sequence[dict[str, Event]], program: OwnProgram, margin: floa
         measured=sum(one.spent for one in series),
         remarks=tuple(remarks),
         parts=call_parts_of(samples) if samples else None,
+        operators=tuple(
+            _eager_operator(facts, times[series[0].baseline]) for facts in eager.get("operators", ())
+        ),
+        capability=eager.get("capability", ""),
+    )
+
+
+def _eager_operator(facts: Event, call: float) -> EagerOperator:
+    """Return what a process says of an operator; together they take no more than eager's `call`."""
+    return EagerOperator(
+        name=facts["name"].replace("::", "."),
+        calls=facts["calls"],
+        seconds=min(facts["share"] * call, facts["seconds"]),
+        own=facts["own"],
+        below=tuple((name.replace("::", "."), share) for name, share in facts["below"]),
+        read=facts["read"],
+        written=facts["written"],
+        allocated=facts["allocated"],
+        functions=tuple(facts["functions"]),
     )
 
 

@@ -8,7 +8,9 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from inductor_probe.model.call_parts import Side
+from inductor_probe.model.codec import written
 from inductor_probe.model.comparison import Comparison
+from inductor_probe.model.decomposed import Figure, LoopWork
 from inductor_probe.model.interruption import Interruption
 from inductor_probe.model.output import Output
 
@@ -74,6 +76,45 @@ class OverviewIdea(Struct, frozen=True):
     text: str
 
 
+class DecomposedOperator(Struct, frozen=True, rename={"try_": "try"}):
+    """An operator that inductor decomposed, and eager runs by a kernel of a library.
+
+    Attributes:
+        name: `aten.grid_sampler_2d`. share: of the call in the loops that compute it; None where not timed.
+        seconds: in these loops; eager: of the operator. None where not timed.
+        others: operators that are computed in the same loops: what is said of these holds for all of them.
+            others_eager: seconds of those in eager.
+        own: the share of eager's time of it in its own code, without the operators `below` it; None where
+            not measured. capability: for which vectors ATen chose its kernels.
+        figures: both sides. works: its loops, those that take longest first. Both were asked for, or are
+            empty, as the next are.
+        try_: changes of inductor's decisions about these loops, what can gain most first. tries: how many in
+            all. tried: of these in this run. gain: the best of them, as a ratio of times; None where none is.
+    """
+
+    name: str
+    share: float | None
+    seconds: float | None
+    eager: float | None = None
+    others: tuple[str, ...] = ()
+    others_eager: float = 0.0
+    own: float | None = None
+    below: tuple[str, ...] = ()
+    capability: str = ""
+    figures: tuple[Figure, ...] = ()
+    works: tuple[LoopWork, ...] = ()
+    try_: tuple[OverviewIdea, ...] = ()
+    tries: int = 0
+    tried: int = 0
+    gain: float | None = None
+
+    @property
+    @written
+    def ratio(self) -> float | None:
+        """The time of its loops by eager's for all that they compute; None where either is not known."""
+        return self.seconds / (self.eager + self.others_eager) if self.seconds and self.eager else None
+
+
 class OverviewOutput(Output, frozen=True, kw_only=True, rename={"try_": "try"}):
     """What to do about a program, in short.
 
@@ -87,6 +128,7 @@ class OverviewOutput(Output, frozen=True, kw_only=True, rename={"try_": "try"}):
         busy: seconds of a call that a GPU works; None on a CPU.
         parts: the largest, by share. costs: missed optimisations by the share of what they are about.
         try_: what can gain most first. tries: how many changes are offered in all, and `try_all` tries.
+        operators: that inductor decomposed, and whose loops take much of the call; most first.
         interruptions: graph breaks and recompiles, the most frequent first.
         failed: compiles that failed. wrong: what computes other values.
         left_out: what was not looked at, and why.
@@ -108,6 +150,7 @@ class OverviewOutput(Output, frozen=True, kw_only=True, rename={"try_": "try"}):
     try_: tuple[OverviewIdea, ...] = ()
     tries: int = 0
     try_all: str = ""
+    operators: tuple[DecomposedOperator, ...] = ()
     interruptions: tuple[Interruption, ...] = ()
     failed: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()

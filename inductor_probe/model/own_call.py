@@ -11,12 +11,12 @@ from inductor_probe.model.comparison import Comparison
 
 OwnRemarkCode: TypeAlias = Literal[
     "differs", "draws", "varies", "other-form", "parameters-not-kept", "compiled-while-timed",
-    "few-processes", "no-parts",
+    "few-processes", "no-parts", "no-operators",
 ]  # fmt: skip
 """The outputs differ from eager's beyond rounding; eager draws random numbers, so that outputs are not
 compared; it gives other values each time; outputs have other sizes or dtypes; there was no memory for copies
 of parameters; something was compiled while it was timed; the script takes too long for more processes; what a
-call consists of could not be timed."""
+call consists of could not be timed, or which operators eager runs."""
 
 NoOwnCallCode: TypeAlias = Literal[
     "no-script", "not-as-it-was", "simulated", "other-process", "ahead-of-time", "nothing-compiled",
@@ -78,6 +78,31 @@ class OwnPair(Struct, frozen=True):
     measured: float
 
 
+class EagerOperator(Struct, frozen=True):
+    """An operator that eager runs in a call of what was compiled, on a CPU; all its calls together.
+
+    Attributes:
+        name: without its overload: `aten.gelu`. calls: how often. functions: of torch that call it (`gelu`).
+        seconds: the fastest of some calls, as torch.profiler has it, in proportion where eager's is shorter.
+        own: the share of `seconds` in its own code, without the operators that it calls.
+        below: those that it calls, each with its share of `seconds`, from 1 %.
+        read, written: bytes of its operands and results; 0 of a view. allocated: bytes, results among them.
+        without_vectors: seconds where ATen's kernels for AVX2 and AVX-512 were switched off; None where that
+            was not tried.
+    """
+
+    name: str
+    calls: int
+    seconds: float
+    own: float
+    below: tuple[tuple[str, float], ...]
+    read: int
+    written: int
+    allocated: int
+    functions: tuple[str, ...] = ()
+    without_vectors: float | None = None
+
+
 class OwnCall(Struct, frozen=True):
     """A call of a compiled callable of the script, and of the same before `torch.compile`.
 
@@ -97,6 +122,8 @@ class OwnCall(Struct, frozen=True):
         processes: in each of which the script ran up to the call. reached_s: seconds that took, the longest.
         measured: seconds of timing, in all processes.
         parts: what the compiled call consists of.
+        operators: that eager runs, in the order of their first calls; none where that was not looked at, as
+            on a GPU. capability: for which vectors ATen chose its kernels (`AVX512`).
     """
 
     name: str
@@ -119,3 +146,5 @@ class OwnCall(Struct, frozen=True):
     measured: float
     remarks: tuple[OwnRemark, ...] = ()
     parts: CallParts | None = None
+    operators: tuple[EagerOperator, ...] = ()
+    capability: str = ""

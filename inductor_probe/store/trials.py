@@ -31,8 +31,10 @@ def write_trials(run: Path, trials: Sequence[Trial], settings: BenchSettings, *,
     write_whole(run / WHATIF_NAME, json.dumps(to_json(index), indent=1) + "\n")
 
 
-def read_trials(run: Path, settings: BenchSettings) -> tuple[Trial, ...]:
+def read_trials(run: Path, settings: BenchSettings | None) -> tuple[Trial, ...]:
     """Return what is known of a run's candidates; none where they were timed otherwise: margin, threads ...
+
+    However they were timed, where `settings` is None.
 
     Of a trial whose run was removed since, only what needs none is left: torch refused it.
 
@@ -48,9 +50,10 @@ def read_trials(run: Path, settings: BenchSettings) -> tuple[Trial, ...]:
         raise UnreadableError(
             f"{path} cannot be read: {error}", "move it away, and each candidate is tried again"
         ) from error
-    timed_as = (settings.margin, settings.threads, settings.inputs, settings.sizes)
-    if (index.margin, index.threads, index.inputs, index.sizes) != timed_as:
-        return ()
+    if settings is not None:
+        timed_as = (settings.margin, settings.threads, settings.inputs, settings.sizes)
+        if (index.margin, index.threads, index.inputs, index.sizes) != timed_as:
+            return ()
     return tuple(trial for trial in index.trials if trial.run is None or trial.run.is_dir())
 
 

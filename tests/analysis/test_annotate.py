@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import inductor_probe as ip
 from inductor_probe.analysis.annotation.annotate import annotate
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.code import Kernel
@@ -196,3 +197,21 @@ def test_annotated_cpp_compiles(read: Read, tmp_path: Path, name: str, directive
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.compiles
+def test_the_largest_shift_of_a_scalar_shift_belongs_to_the_shift(warm_here: None, tmp_path: Path) -> None:
+    """`constexpr decltype(tmp2) max_shift` defines no value, and went to the node that made `tmp2`."""
+    (tmp_path / "shift.py").write_text(
+        "import torch\n"
+        "def shift(x, s):\n"
+        "    by = s.flip(0) + 1\n"
+        "    return by, x.flip(0) >> by\n"
+        "torch.compile(shift)(torch.arange(33), torch.arange(33))\n"
+    )
+    graph = ip.dump(tmp_path / "shift.py", out=tmp_path).graphs[0].generated
+    (kernel,) = kernels_of(graph)
+    text = annotate(graph, kernel.name, line_directives=False)
+    assert "// op0" in line(text, "int64_t(tmp")  # the sum: both nodes are in one loop nest
+    assert "// op1" in line(text, "max_shift = ")
+    assert "// op1" in line(text, ">> max_shift")

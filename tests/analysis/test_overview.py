@@ -9,7 +9,8 @@ from inductor_probe.analysis.causes.times import Times, times_of
 from inductor_probe.analysis.overview import agrees, busy_of, parts_of_call, side_of
 from inductor_probe.model.call_parts import CallPart, CallParts, Side
 from inductor_probe.model.comparison import Comparison
-from inductor_probe.model.overview import OverviewIdea, OverviewOutput, OverviewPart
+from inductor_probe.model.decomposed import Figure, LoopWork, Repeated
+from inductor_probe.model.overview import DecomposedOperator, OverviewIdea, OverviewOutput, OverviewPart
 from inductor_probe.model.own_call import OwnCall
 from inductor_probe.model.profile import LineTime, NestTime, PartKind, Profile, ProfilePart
 from inductor_probe.model.span import Span
@@ -133,3 +134,50 @@ def test_a_screen_says_whom_the_gpu_waits_for_and_what_changes_that() -> None:
 def test_what_acts_around_the_code_is_known_by_its_setting() -> None:
     assert Candidate(settings=(("inductor.triton.cudagraphs", "True"),)).acts_around_code
     assert not Candidate(settings=(("inductor.triton.multi_kernel", "1"),)).acts_around_code
+
+
+def test_a_decomposed_operator_that_is_slower_is_named_where_times_have_a_verdict() -> None:
+    operator = DecomposedOperator(
+        "aten.softplus", 0.5, 6e-4, eager=1e-4, others=("aten.mul",), others_eager=1e-4
+    )
+    assert operator.ratio == pytest.approx(3.0)
+    record = OverviewOutput(
+        run=RUN, basis="time", call=1e-3, eager=2e-3, name="f", operators=(operator,), threads=1,
+        parts=(OverviewPart("k_0", 0.6, 6e-4),),
+        comparison=Comparison("eager", "compiled", 0.5, 0.4, 0.6, "FASTER", (), 9, 0),
+    )  # fmt: skip
+    line = "aten.softplus and what else its loops compute: 600.0 us, 3.0 times as long as in eager"
+    assert line in to_text(overview_page(record), 200)
+    busy = Comparison("eager", "compiled", 0.5, 0.4, 0.6, "INVALID", (), 9, 0)
+    assert line not in to_text(overview_page(replace(record, comparison=busy)), 200)
+    as_fast = replace(operator, seconds=2e-4)
+    assert line not in to_text(overview_page(replace(record, operators=(as_fast,))), 200)
+
+
+def test_a_loop_that_repeats_operations_says_who_can_change_that() -> None:
+    figures = (
+        Figure("seconds", 6e-4, "measured", 1e-4, "measured"),
+        Figure("operations", 12.0, "inferred", None, "not-known"),
+        Figure("between-bytes", 2048.0, "read", 0.0, "recorded"),
+    )
+
+    def text(again: Repeated, **more: object) -> str:
+        work = LoopWork(
+            "g", "k_0", "scalar", ("op0",), (("p0", 3), ("p1", 8)), 24, 12, again=48, repeated=(again,)
+        )
+        one = replace(DecomposedOperator("aten.softplus", 0.5, 6e-4, figures=figures, works=(work,)), **more)
+        return to_text(overview_page(OverviewOutput(run=RUN, basis="time", operators=(one,))), 400)
+
+    outer = Repeated("p0", 3, operations=4, stores=0, innermost=False, sized=0)
+    page = text(outer)
+    assert "4 of 12 operations do not depend on p0" in page
+    assert "only another decomposition has" in page
+    assert "eager: not measured" in page
+    assert "no decision about these loops" in page
+    assert "of the size of 2 of them: inductor can make buffers" in text(replace(outer, sized=2))
+    assert "of the size of them all: inductor can" in text(replace(outer, sized=4))
+    assert "a C++ compiler can do them before it" in text(replace(outer, innermost=True))
+    tried = text(outer, tries=9, tried=4, gain=0.8, eager=1e-4, own=0.5, below=("aten.bmm",))
+    assert "4 were timed: the best takes 0.80 of the call's time" in tried
+    assert "eager: 50 % of its time is in its own code, the rest in aten.bmm" in tried
+    assert "4 were timed: none is faster" in text(outer, tries=9, tried=4)

@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 
 import inductor_probe as ip
+from inductor_probe.analysis.causes.candidates import candidates_of
 from inductor_probe.api import own_call
 from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.profile import PROFILE_NAME
+from inductor_probe.model.whatif import Trial
 from inductor_probe.report.terminal import to_text
+from inductor_probe.store.trials import write_trials
 from tests.conftest import Probe
 from tests.dumps import run_in
 from tests.schemas import schema_faults
@@ -185,3 +189,52 @@ def test_of_many_graphs_those_that_move_most_are_measured(tmp_path: Path) -> Non
     data = keys(ip.overview(run, measure=False))
     assert data["parts"][0]["bytes"] > 0
     assert any(text.startswith("3 graphs of 7") for text in data["left_out"])
+
+
+@pytest.mark.compiles
+def test_operators_that_were_decomposed_stand_beside_eagers_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_call, "own_calls", OWN_CALLS)
+    (tmp_path / "sampled.py").write_text(
+        "import torch\n"
+        "import torch.nn.functional as F\n"
+        "def sampled(image, grid):\n"
+        "    return F.grid_sample(image, grid, mode='bicubic', align_corners=False)\n"
+        "torch.set_num_threads(1)\n"
+        "compiled = torch.compile(sampled)\n"
+        "for _ in range(2):\n"
+        "    compiled(torch.rand(1, 3, 90, 80), torch.rand(1, 90, 80, 2) * 2 - 1)\n"
+    )
+    run = ip.dump(tmp_path / "sampled.py", out=tmp_path)
+    answer = ip.overview(run, BenchSettings(budget=3.0, processes=1), operators=True)
+    data = keys(answer)
+    assert schema_faults("overview", data) == []
+    (operator,) = data["operators"]
+    assert operator["name"] == "aten.grid_sampler_2d"
+    figures = {row["code"]: row for row in operator["figures"]}
+    image, grid = 4 * 3 * 90 * 80, 4 * 2 * 90 * 80
+    assert figures["operand-bytes"]["eager"] == figures["operand-bytes"]["compiled"] == 2 * image + grid
+    assert (figures["operand-bytes"]["eager_source"], figures["loads"]["eager_source"]) == (
+        "recorded",
+        "not-known",
+    )
+    assert 0 < figures["seconds"]["eager"] <= data["eager"]
+    assert figures["between-bytes"]["eager"] == 0 < figures["between-bytes"]["compiled"]
+    assert (figures["without-vectors"]["eager"] is None) == (operator["capability"] == "DEFAULT")
+    assert operator["works"]
+    assert operator["tries"] >= len(operator["try"]) > 0
+    text = to_text(answer.document, 200)
+    assert "do not depend on p0" in text
+    assert "only another decomposition has" in text
+    short = keys(ip.overview(run, measure=False))["operators"]
+    assert [(one["name"], one["figures"]) for one in short] == [("aten.grid_sampler_2d", [])]
+    (known,) = keys(ip.overview(run, operators=True))["operators"]  # nothing is measured again
+    assert known["figures"] == operator["figures"]
+    assert (known["tried"], known["gain"]) == (0, None)
+    settings = BenchSettings()
+    compared = Comparison("call", "other call", 0.8, 0.7, 0.9, "FASTER", (), 9, 0)
+    candidates = candidates_of([graph.compiled for graph in run.graphs])
+    write_trials(run.path, [Trial(one, "gain", call=compared) for one in candidates], settings, torch="2.13")
+    (known,) = keys(ip.overview(run, measure=False, operators=True))["operators"]
+    assert (known["tried"], known["gain"]) == (known["tries"], 0.8)

@@ -134,8 +134,8 @@ class _CppReader:
                 defined = self._scopes[-1].values[name] = next(self._numbers)
         targets = (scope.returns_to for scope in reversed(self._scopes) if scope.returns_to is not None)
         returns_to = next(targets, None)
-        if defined is None and returns_to is not None and code.startswith(("return", "if")):
-            defined = returns_to
+        if defined is None and returns_to is not None and code.startswith(("return", "if", "constexpr")):
+            defined = returns_to  # `constexpr decltype(tmp1) max_shift` is a name of the lambda alone
         elif defined is not None and (code.endswith(("[&]", "=")) or re.search(r"\[&\]\s*\{?$", code)):
             self._lambda = defined
         order = _NUMBER.match(name) if name else None

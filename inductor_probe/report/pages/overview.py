@@ -8,6 +8,7 @@ from inductor_probe.model.overview import OverviewCost, OverviewOutput, Overview
 from inductor_probe.model.profile import WORKS
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Name, RemarkLine, Table
 from inductor_probe.report.pages import call_parts, profile
+from inductor_probe.report.pages.decomposed import operators_page, slower_lines
 from inductor_probe.report.pages.kernels import first_of
 from inductor_probe.report.units import bytes_text, counted, duration
 from inductor_probe.report.words.interruptions import best_remedy
@@ -20,6 +21,8 @@ _BASIS = {
 }
 _NAMES = {**profile.PART_NAMES, **call_parts.PART_NAMES}
 _MOST_LINES = 3
+_TIMED = ("FASTER", "SLOWER", "SAME")
+"""Verdicts: without one the machine was too busy to hold a part of the call against eager's."""
 
 
 def overview_page(record: OverviewOutput) -> Iterator[Block]:
@@ -39,6 +42,9 @@ def overview_page(record: OverviewOutput) -> Iterator[Block]:
     if record.parts:
         yield Heading((_BASIS[record.basis] + _busy(record), "bold"), 2)
         yield _parts(record.parts, record.basis)
+    detailed = any(one.figures for one in record.operators)
+    if not detailed and record.comparison and record.comparison.verdict in _TIMED:
+        yield from slower_lines(record.operators)
     if record.costs:
         yield Heading(("what was missed there", "bold"), 2)
         yield _costs(record.costs)
@@ -58,6 +64,8 @@ def overview_page(record: OverviewOutput) -> Iterator[Block]:
                 for one in record.try_
             ],
         )
+    if detailed:
+        yield from operators_page(record.operators)
     for text in record.left_out:
         yield Line((f"not looked at: {text}", "dim"))
 

@@ -91,6 +91,7 @@ _REMARKS: Mapping[OwnRemarkCode, str] = {
     "compiled-while-timed": "something was compiled while it was timed: the times are not of one code",
     "few-processes": "the script takes {seconds:.0f} s up to the call: it was run only {processes:.0f} times",
     "no-parts": "what a call consists of is not timed: {message}",
+    "no-operators": "which operators eager runs is not known: {message}",
 }
 
 
