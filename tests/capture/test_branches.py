@@ -286,7 +286,7 @@ def test_undone_it_has_the_code_that_it_had() -> None:
 
 
 def test_what_has_no_source_is_refused() -> None:
-    with pytest.raises(CannotWatchError, match="no function of Python"):
+    with pytest.raises(CannotWatchError, match="not a Python function"):
         watch(len)
     scope: dict[str, Any] = {}
     exec("def made(x):\n    return x > 1\n", scope)  # noqa: S102 - a function without a file

@@ -250,7 +250,7 @@ def watch(function: Any, *nested: str) -> Watched:
     """
     plain = inspect.unwrap(getattr(function, "__func__", function))
     if not isinstance(plain, FunctionType):
-        raise CannotWatchError(f"{function!r} is no function of Python")
+        raise CannotWatchError(f"{function!r} is not a Python function")
     code = plain.__code__
     try:
         lines, first = inspect.getsourcelines(code)

@@ -15,8 +15,11 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 PATH = "__probe_path__"
 """The variable of a rewritten function that holds its path."""
@@ -30,8 +33,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """An expression that is tested.
 
     Attributes:
@@ -59,8 +61,7 @@ Branch: TypeAlias = tuple[Condition, bool]
 """A condition, and which of its branches."""
 
 
-@dataclass(frozen=True)
-class Exit:
+class Exit(Struct, frozen=True):
     """A place where a function returns.
 
     Attributes:
