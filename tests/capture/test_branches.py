@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from inductor_probe.capture.branches import CallPath, CannotWatchError, SeenTest, calls, matches, watch
@@ -296,6 +296,7 @@ def test_what_has_no_source_is_refused() -> None:
         watch(lambda x: x > 1)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.integers(-5, 40), max_size=5), st.integers(1, 5), st.booleans())
 def test_it_computes_what_it_computed(numbers: list[int], limit: int, strict: bool) -> None:
     expected = first_match(numbers, limit, strict=strict)
