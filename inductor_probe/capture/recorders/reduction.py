@@ -127,9 +127,10 @@ class _Recorder:
             "elements": size_of(elements), "outputs": size_of(outputs), "device": str(device.type),
         }  # fmt: skip
         if question.answer is None:
-            if _is_reduction(result):
+            if _is_made(result, "Reduction"):
                 raise UnknownPathError("a reduction whose parts nobody asked for")  # config.numerics
-            self._record_unrolled(place, result, elements, operands)
+            if _is_made(result, "Pointwise"):  # torch 2.11 asks about an online softmax before it makes one
+                self._record_unrolled(place, result, elements, operands)
             return
         if question.type == "welford_combine":
             return  # the second layer of a reduction that was split: that was decided with it
@@ -470,11 +471,11 @@ def _fx_node() -> tuple[tuple[str, ...], ...]:
     return ((node.name,),) if node is not None else ()
 
 
-def _is_reduction(result: Any) -> bool:
-    """Return whether a `TensorBox`, or the first of several, is a reduction and no sum of its elements."""
+def _is_made(result: Any, kind: str) -> bool:
+    """Return whether a `TensorBox`, or the first of several, is of a class of ir.py."""
     first = result[0] if isinstance(result, (list, tuple)) else result
     value = getattr(getattr(first, "data", None), "data", None)
-    return isinstance(value, sys.modules["torch._inductor.ir"].Reduction)
+    return isinstance(value, getattr(sys.modules["torch._inductor.ir"], kind))
 
 
 def _is_sizes(value: Any) -> bool:
