@@ -45,6 +45,7 @@ from recorders import Worker
 from sweep_worker import TARGET
 
 import inductor_probe as ip
+from inductor_probe.api.whatif import whatif_of_runs
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import write_whole
 from inductor_probe.model.bench import BenchSettings
@@ -269,7 +270,7 @@ def measured(place: Path, settings: BenchSettings) -> Iterator[dict[str, Any]]:
     label = case.removeprefix("findings_networks::").removeprefix("check_").replace("::", ", ")
     try:
         a, b = (ip.open_run(run) for side in "AB" for run in (place / side / TREE).glob("run_*"))
-        graphs = ip.whatif(a, b, settings, trust=True).graphs
+        graphs = whatif_of_runs(a, b, settings, trust=True).graphs
     except (ProbeError, ValueError) as error:
         # The folder is this machine's own, and where in it the reason stands is no part of it.
         yield {"label": label, "not_timed": re.sub(r"/\S+/", "", str(error).partition("\n")[0])}

@@ -33,6 +33,7 @@ import torch_patches
 from msgspec.structs import replace
 
 import inductor_probe as ip
+from inductor_probe.api.whatif import whatif_of_runs
 from inductor_probe.files import write_whole
 from inductor_probe.machine.cpu import cpu_name
 from inductor_probe.model.bench import BenchSettings
@@ -213,7 +214,7 @@ def measured(figure: Figure, place: Path, budget: float | None, jobs: int) -> li
 def compared(a: ip.Run, b: ip.Run, settings: BenchSettings, jobs: int) -> tuple[GraphWhatIf, ...]:
     """Check and time each pair of graphs; several `jobs` load and check at once, and take turns at timing."""
     if jobs == 1:
-        return ip.whatif(a, b, settings, trust=True).graphs
+        return whatif_of_runs(a, b, settings, trust=True).graphs
     with tempfile.TemporaryDirectory() as folder, workers(jobs) as pool:
         settings = replace(settings, turns=Path(folder) / "turns")
         parts = pool.map(partial(_compared_graph, a.path, b.path, settings), range(len(a.graphs)))
@@ -222,7 +223,7 @@ def compared(a: ip.Run, b: ip.Run, settings: BenchSettings, jobs: int) -> tuple[
 
 def _compared_graph(a: Path, b: Path, settings: BenchSettings, number: int) -> tuple[GraphWhatIf, ...]:
     run = ip.open_run(a)
-    return ip.whatif(run, ip.open_run(b), settings, only=run.graphs[number], trust=True).graphs
+    return whatif_of_runs(run, ip.open_run(b), settings, only=run.graphs[number], trust=True).graphs
 
 
 def workers(jobs: int) -> ProcessPoolExecutor:

@@ -30,7 +30,7 @@ def row(kind: str, ranks: int, backend: str | None, out: Path) -> tuple[list[str
     output = out / f"{kind}.txt"
     run = ip.dump(sys.executable, form="command", args=words, out=out, output=output)
     runs = [run, *run.others]
-    check = ip.check(*(one.path for one in runs))
+    check = ip.check([one.path for one in runs])
     called = [one for each in runs for graph in each.graphs for one in collectives(graph.generated)]
     said = [
         sentence(remark) for remark in run.summary.remarks if remark.code in ("ranks-same", "ranks-differ")

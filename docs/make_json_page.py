@@ -15,6 +15,7 @@ from typing import Any
 from inductor_probe.files import write_whole
 from inductor_probe.model.codec import RECORD_KEY, json_schema
 from inductor_probe.model.output import FailureOutput, Output, outputs
+from inductor_probe.model.record import docstring_parts
 
 FOLDER = Path(__file__).parent
 HEAD = f"""\
@@ -107,11 +108,10 @@ def page(schemas: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 def record(schema: dict[str, Any], leave_out: set[str] | frozenset[str] = frozenset()) -> Iterator[str]:
     """Yield what the docstring of a record says, and a table of its keys."""
-    text, _, attributes = schema["description"].partition("\nAttributes:\n")
-    yield f"{text.partition(chr(10) + 'Raises:')[0].strip()}\n"
-    entries = attributes.partition("\n\n")[0].splitlines()
-    for line in entries:
-        yield f"- {line.strip()}" if not line.startswith(" " * 8) else f"  {line.strip()}"
+    text, entries = docstring_parts(schema["description"])
+    yield f"{text}\n"
+    for entry in entries:
+        yield "- " + entry.replace("\n", "\n  ")
     if entries:
         yield ""
     yield "| key | value |"

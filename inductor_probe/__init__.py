@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from inductor_probe.api.accuracy import Accuracy, accuracy
     from inductor_probe.api.assembly import Asm, ask_compiler, asm, find_kernel, find_kernels
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
+    from inductor_probe.api.bench_kernel import bench_kernel
     from inductor_probe.api.check import Check, Health, check, doctor
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.expect import Expectations
     from inductor_probe.api.kernel_check import CheckedKernels
     from inductor_probe.api.notebook import recording
     from inductor_probe.api.op_check import OpCheck, check_op
+    from inductor_probe.api.opened import expect, profile
+    from inductor_probe.api.otherwise import whatif
     from inductor_probe.api.overview import Overview, overview
     from inductor_probe.api.perf import (
         Compare,
@@ -50,13 +53,11 @@ if TYPE_CHECKING:
     from inductor_probe.api.show import Page, Pages
     from inductor_probe.api.trials import Trials
     from inductor_probe.api.verbs import (
-        bench_kernel,
         candidates_of,
         check_kernel,
         debug,
         diff,
         dump,
-        expect,
         export_cpp,
         fusion,
         kernels,
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
         open_graph,
         open_kernel,
         open_run,
-        profile,
         rewrite,
         rewrites,
         show,
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
         verdict,
         why,
     )
-    from inductor_probe.api.whatif import WhatIf, whatif
+    from inductor_probe.api.whatif import WhatIf
     from inductor_probe.errors import NotFoundError, ProbeError
     from inductor_probe.model.bench import BenchSettings
     from inductor_probe.model.whatif import Candidate
@@ -99,6 +99,7 @@ _MODULES = {
     "api.accuracy": "Accuracy accuracy",
     "api.assembly": "Asm ask_compiler asm find_kernel find_kernels",
     "api.bench": "Bench CppProgram WrittenBenchFile",
+    "api.bench_kernel": "bench_kernel",
     "api.trials": "Trials",
     "api.check": "Check Health check doctor",
     "api.diff": "Diff",
@@ -113,7 +114,9 @@ _MODULES = {
     "api.runs": "RunList plan_removal remove_run runs",
     "api.session": "Graph Run",
     "api.show": "Page Pages",
-    "api.whatif": "WhatIf whatif",
+    "api.opened": "expect profile",
+    "api.otherwise": "whatif",
+    "api.whatif": "WhatIf",
     "errors": "NotFoundError ProbeError",
     "model.bench": "BenchSettings",
     "model.whatif": "Candidate",

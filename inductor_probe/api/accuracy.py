@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.api.accuracy_trials import Costs, Flips
+from inductor_probe.api.opened import opened
 from inductor_probe.api.session import Graph, Run
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.accuracy import (
@@ -21,6 +22,8 @@ from inductor_probe.model.accuracy import (
 )
 from inductor_probe.model.output import Output
 from inductor_probe.model.own_call import NoOwnCall
+from inductor_probe.options.programs import AccuracyOptions
+from inductor_probe.options.verb import Progress, takes
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.accuracy import accuracy_page
 from inductor_probe.report.shown import Shown
@@ -29,8 +32,6 @@ if TYPE_CHECKING:
     from inductor_probe.accuracy_checks.options import Key
     from inductor_probe.accuracy_checks.session import Judgement
 
-SECONDS = 60.0
-TRY_S = 10.0
 _NO_CALL = "no call of what torch.compile returned was made; packages of AOTInductor are not judged"
 
 
@@ -50,50 +51,36 @@ class Accuracy(Shown, Struct, frozen=True):
         return accuracy_page(self.record)
 
 
-def accuracy(
-    opened: Run | Graph,
-    *,
-    seconds: float = SECONDS,
-    try_s: float = TRY_S,
-    vary: bool = False,
-    cost: bool = False,
-    trust: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> Accuracy:
-    """Judge the calls of the script that made a run, and follow down what is wrong: it runs again.
-
-    Args:
-        seconds: of judging calls; later ones are judged now and then.
-        vary: judge each callable with other arguments, too: see `harness/varied.py`.
-        try_s: seconds for changes of the compile that may make it right; 0 for none.
-        cost: time the program's own call with each change that makes it right, against that as it is.
-        trust: run a script that is not known to be dumped here.
+@takes(AccuracyOptions)
+def accuracy(options: AccuracyOptions, progress: Progress) -> Accuracy:
+    """Judge the calls of a program, whose script runs again, and follow down what is wrong.
 
     Raises:
         NotFoundError: nothing was compiled.
         ProbeError: the script cannot be run again; says why.
     """
-    from inductor_probe.accuracy_checks.options import AccuracyOptions
+    from inductor_probe.accuracy_checks.options import AccuracyOptions as Judging
     from inductor_probe.accuracy_checks.session import judge_program
     from inductor_probe.api.own_call import program_of
 
-    run = opened.run if isinstance(opened, Graph) else opened
+    which = opened(options, progress, target=options.target, may_fail=True)
+    run = which.run if isinstance(which, Graph) else which
     if not run.graphs and not (run.manifest and run.manifest.failures):
         raise run.empty()
-    program = program_of(run, trust=trust, may_fail=True, simulated=True)
+    program = program_of(run, trust=options.trust, may_fail=True, simulated=True)
     if isinstance(program, NoOwnCall):
         raise ProbeError(*_why_not(program, run))
-    begin, tell = time.monotonic(), progress or (lambda text: None)
-    options = AccuracyOptions(seconds=seconds, try_s=try_s, vary=vary)
-    judgement = judge_program(program, options, tell)
+    begin, try_s = time.monotonic(), options.try_s if options.tries else 0.0
+    judging = Judging(seconds=options.budget, try_s=try_s, vary=options.vary)
+    judgement = judge_program(program, judging, progress)
     names = _names(run)
     record = _record(run, judgement, names)
-    if isinstance(opened, Graph):
-        record = replace(record, graphs=tuple(one for one in record.graphs if one.graph == opened.name))
+    if isinstance(which, Graph):
+        record = replace(record, graphs=tuple(one for one in record.graphs if one.graph == which.name))
     if try_s > 0:
-        record = Flips(run, program, options, judgement.wrong_values, tell).tried(record)
-    if cost:
-        record = Costs(run, program, tell).measured(record)
+        record = Flips(run, program, judging, judgement.wrong_values, progress).tried(record)
+    if options.cost:
+        record = Costs(run, program, progress).measured(record)
     return Accuracy(replace(record, seconds=time.monotonic() - begin))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,6 +17,8 @@ from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.assembly import OF_CPP, STAGES, AsmOutput, CompiledKernel, KernelRemarks
 from inductor_probe.model.code import CppFacts, Kernel, Pairs
 from inductor_probe.model.output import Output
+from inductor_probe.options.kernels import AsmOptions
+from inductor_probe.options.verb import Progress, takes
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.assembly import asm_page
 from inductor_probe.report.shown import Shown
@@ -49,46 +50,25 @@ class Asm(Shown):
         return asm_page(self.record)
 
 
-def asm(
-    kernel: str | None = None,
-    target: Target | Graph = None,
-    *,
-    arch: str | None = None,
-    configs: Sequence[str] = (),
-    stages: Sequence[str] = (),
-    sweep: bool = False,
-    other: str | tuple[Graph, str] | None = None,
-    trust: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> Asm:
+@takes(AsmOptions)
+def asm(options: AsmOptions, progress: Progress) -> Asm:
     """Compile a kernel of a dump: Triton's for a GPU that need not be there, C++ as inductor does here.
 
     That imports the text of a Triton kernel, in a process of its own; nothing is launched.
-
-    Args:
-        kernel: its name, or the start of it. target: a graph, or the name or path of a run or graph.
-        arch: `sm_90`, or a GPU's name (`h200`); what the dump was made for if None.
-        configs: each one or several: `XBLOCK=1024,num_warps=4`, `XBLOCK=512,1024`; inductor's own if empty.
-        stages: those of which the text is wanted: `STAGES` of Triton, `asm` of C++.
-        sweep: inductor's configs, those that the dump recorded as offered, and a grid around them.
-        other: a second kernel of the graph, a variant of one, or another graph and its kernel: what differs.
-        trust: compile text that is not known to be made here.
-        progress: is told, in a line, which config of a Triton kernel is compiled.
 
     Raises:
         NotFoundError: no such kernel, architecture or stage. ProbeError: it is of another backend, has no
             such parameter, or may not be run; the two are of different backends. RunFailedError: it cannot be
             compiled here.
     """
-    graph, name = (target, kernel) if isinstance(target, Graph) else find_kernel(kernel, target)
-    compile_one = partial(
-        _compile, arch=arch, configs=configs, stages=stages, sweep=sweep, trust=trust,
-        progress=progress,
-    )  # fmt: skip
-    compiled = compile_one(graph, name)
-    if other is None:
+    other = options.other if isinstance(options.other, str) else None
+    first, *others = find_kernels(options.kernel, other, options.target, against=options.against)
+    compiled = _compile(*first, options, progress)
+    if options.other is not None and other is None:
+        others = [options.other]
+    if not others:
         return Asm(AsmOutput(**asdict(compiled)))
-    second = compile_one(*(other if isinstance(other, tuple) else (graph, other)))
+    second = _compile(*others[0], options, progress)
     if second.backend != compiled.backend:
         raise ProbeError(
             f"{compiled.kernel} is a {compiled.backend} kernel and {second.kernel} a {second.backend} one:"
@@ -100,7 +80,7 @@ def asm(
             **asdict(compiled),
             other=second,
             figures=figures(compiled, second),
-            texts=tuple(compared_text(compiled, second, stage) for stage in stages),
+            texts=tuple(compared_text(compiled, second, stage) for stage in options.stages),
         )
     )
 
@@ -144,17 +124,7 @@ def find_kernels(
     return (graph, name), find_kernel(second or name, other, choose=choose)
 
 
-def _compile(
-    graph: Graph,
-    kernel: str | None,
-    *,
-    arch: str | None,
-    configs: Sequence[str],
-    stages: Sequence[str],
-    sweep: bool,
-    trust: bool,
-    progress: Callable[[str], None] | None,
-) -> CompiledKernel:
+def _compile(graph: Graph, kernel: str | None, options: AsmOptions, progress: Progress) -> CompiledKernel:
     from inductor_probe.store.compiler_remarks import keep_remarks
 
     variant = _VARIANT.fullmatch(kernel or "")
@@ -163,20 +133,20 @@ def _compile(
     if row.backend not in ("triton", "cpp"):
         raise ProbeError(f"{name} is a kernel of {row.backend}, and asm compiles those of Triton and C++")
     known = STAGES if row.backend == "triton" else (OF_CPP,)
-    for stage in stages:
+    for stage in options.stages:
         if stage not in known:
             raise NotFoundError(f"a {row.backend} kernel has no stage {stage!r}: there is {', '.join(known)}")
-    if row.backend == "cpp" and (arch or configs or sweep):
-        options = "--arch, --config and --sweep are for Triton's"
-        raise ProbeError(f"{name} is a C++ kernel, for this processor: {options}")
-    read, path = _text_of(graph, name, variant=variant is not None, trust=trust)
+    if row.backend == "cpp" and (options.arch or options.configs or options.sweep):
+        of_triton = "--arch, --config and --sweep are for Triton's"
+        raise ProbeError(f"{name} is a C++ kernel, for this processor: {of_triton}")
+    read, path = _text_of(graph, name, variant=variant is not None, trust=options.trust)
     if row.backend == "cpp":
-        compiled = _cpp(read, stages, path)
-        if not trust and variant is None:  # made here: the folder is this user's own, and may keep it
+        compiled = _cpp(read, options.stages, path)
+        if not options.trust and variant is None:  # made here: the folder is this user's own, and may keep it
             keep_remarks(graph.path, compiled["compiler"])
     else:
-        recorded = _recorded_configs(graph, row.name) if sweep else ()
-        compiled = _triton(read, arch, configs, recorded, stages, sweep=sweep, progress=progress)
+        recorded = _recorded_configs(graph, row.name) if options.sweep else ()
+        compiled = _triton(read, recorded, options, progress)
     return CompiledKernel(
         graph=graph.name,
         kernel=name,
@@ -261,26 +231,18 @@ def _recorded_configs(graph: Graph, kernel: str) -> tuple[str, ...]:
 
 
 def _triton(
-    kernel: Kernel,
-    arch: str | None,
-    configs: Sequence[str],
-    recorded: Sequence[str],
-    stages: Sequence[str],
-    *,
-    sweep: bool,
-    progress: Callable[[str], None] | None,
+    kernel: Kernel, recorded: Sequence[str], options: AsmOptions, progress: Progress
 ) -> dict[str, Any]:
     from inductor_probe.assembly.triton import architecture_of, compile_triton
 
-    architecture = architecture_of(arch) if arch else 0
     return compile_triton(
         kernel.source,
         kernel.name,
-        architecture=architecture,
-        configs=[_NEXT_NAME.sub(" ", text) for text in configs],
+        architecture=architecture_of(options.arch) if options.arch else 0,
+        configs=[_NEXT_NAME.sub(" ", text) for text in options.configs],
         recorded=recorded,
-        sweep=sweep,
-        stages=stages,
+        sweep=options.sweep,
+        stages=options.stages,
         progress=progress,
     )
 

@@ -19,6 +19,8 @@ from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.model.health import DoctorOutput, MachineHealth
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
+from inductor_probe.options.reading import CheckOptions, DoctorOptions
+from inductor_probe.options.verb import Progress, several, takes
 from inductor_probe.reader.debug_dir import read_graph, texts_of, unopened_files
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.reader.tunings import read_tunings
@@ -56,7 +58,8 @@ class Health(Shown, MachineHealth, frozen=True):
         return health_page(self)
 
 
-def doctor() -> Health:
+@takes(DoctorOptions)
+def doctor(options: DoctorOptions, progress: Progress) -> Health:
     """Examine Python, torch, the compiler, caches, variables, GPUs, load and folders of this machine.
 
     It takes some seconds: torch is asked in a child process, which compiles a small kernel.
@@ -67,11 +70,13 @@ def doctor() -> Health:
     return Health(examine(Path.cwd(), places=[str(place) for place in PLACES]).diagnostics)
 
 
-def check(*targets: str | Path) -> Check:
+@takes(CheckOptions)
+def check(options: CheckOptions, progress: Progress) -> Check:
     """Read everything below each path, and each run or graph of that name, and account for every line of it.
 
     Without a target it is the latest run. A run of several processes is checked with those of the others.
     """
+    targets = several(options.targets)
     runs, problems = _runs(targets)
     if not runs:
         problems.append(Problem(f"no dump below {', '.join(map(str, targets))}"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from inductor_probe.api.opened import opened
 from inductor_probe.api.session import Graph, Run
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import seen_from
@@ -19,6 +20,9 @@ from inductor_probe.model.output import Output
 from inductor_probe.model.overview import OverviewCost, OverviewIdea, OverviewOutput, OverviewPart
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
 from inductor_probe.model.profile import WORKS
+from inductor_probe.options.fields import shared
+from inductor_probe.options.programs import OverviewOptions
+from inductor_probe.options.verb import Progress, takes
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.overview import overview_page
 from inductor_probe.report.shown import Shown
@@ -58,8 +62,32 @@ class Overview(Shown, Struct, frozen=True):
         return overview_page(self.record)
 
 
-def overview(
-    opened: Run | Graph,
+@takes(OverviewOptions)
+def overview(options: OverviewOptions, progress: Progress) -> Overview:
+    """Return what is to be done about a program; what was not measured yet is measured first.
+
+    That runs the script, and the code that inductor generated, in child processes.
+
+    Raises:
+        NotFoundError: nothing was compiled. ProbeError, StoppedError: the script did not come to its end.
+    """
+    from inductor_probe.model.bench import BenchSettings
+
+    program = opened(options, progress)
+    settings = BenchSettings(**shared(options, BenchSettings))
+    return overview_of(
+        program,
+        settings,
+        measure=options.measure,
+        again=options.again,
+        operators=options.operators,
+        trust=options.trust,
+        progress=progress,
+    )
+
+
+def overview_of(
+    program: Run | Graph,
     settings: BenchSettings | None = None,
     *,
     measure: bool = True,
@@ -82,8 +110,8 @@ def overview(
     Raises:
         NotFoundError: nothing was compiled.
     """
-    graphs = [opened] if isinstance(opened, Graph) else [*opened.graphs]
-    run = opened.run if isinstance(opened, Graph) else opened
+    graphs = [program] if isinstance(program, Graph) else [*program.graphs]
+    run = program.run if isinstance(program, Graph) else program
     if not graphs:
         raise run.empty()
     compiled = [graph for graph in graphs if not graph.compiled.failures]

@@ -9,12 +9,15 @@ from msgspec.structs import replace
 
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.own_call import NoOwnCall, OwnCall, OwnPair
+from inductor_probe.report.units import counted
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
     from inductor_probe.measuring.script_process import OwnProgram
     from inductor_probe.model.bench import BenchSettings
 
+_LONG_S = 10.0
+"""Measuring that takes longer begins with an estimate."""
 _IMPORTED_S = 4.0
 """About how long a process imports torch and inductor, and compiles a few kernels."""
 _REACHED_S = 5.0
@@ -72,6 +75,18 @@ def without_own_share(graph: GraphOnDisk, settings: BenchSettings) -> BenchSetti
 def may_run_again(graph: GraphOnDisk) -> bool:
     """Whether the script that compiled a graph can be run again to time its call."""
     return not isinstance(program_of(graph.run), NoOwnCall) and bool(wanted_of([graph]))
+
+
+def duration_sentence(graphs: Sequence[GraphOnDisk], settings: BenchSettings, times: int = 1) -> str | None:
+    """Return about how long measuring each of some graphs takes, and why; None where that is not long."""
+    if not graphs:
+        return None
+    around, runs = seconds_around(graphs, settings)
+    measuring = settings.budget * len(graphs)
+    if (whole := times * (measuring + around)) < _LONG_S:
+        return None
+    script = f", the script runs {counted(times * runs, 'time')}" if runs else ""
+    return f"this takes about {whole:.0f} s: {times * measuring:.3g} s of measuring{script}"
 
 
 def seconds_around(graphs: Sequence[GraphOnDisk], settings: BenchSettings) -> tuple[float, int]:

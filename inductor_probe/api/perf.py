@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +21,12 @@ from inductor_probe.model.perf import (
     CompareRow,
     PerfOutput,
     PerfRun,
-    PerfSettings,
     ResultEntry,
     ResultsOutput,
     RowResult,
 )
+from inductor_probe.options.cases import CompareOptions, PerfOptions, ResultsOptions
+from inductor_probe.options.verb import Progress, takes
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.perf import compare_page, perf_page, results_table
 from inductor_probe.report.shown import Shown
@@ -36,15 +36,16 @@ from inductor_probe.store.results import (
     entries,
     entry_of,
     find_results,
+    is_ours,
     new_name,
     read_run_file,
+    remove,
     write_run,
 )
 
 if TYPE_CHECKING:
-    from inductor_probe.executors.local import ExecutorName
     from inductor_probe.measuring.compare import Compared
-    from inductor_probe.measuring.plan import Plan, PlannedRow
+    from inductor_probe.measuring.plan import Plan
 
 _SAME_TO_RESUME = ("columns", "budget", "margin", "processes", "cold", "check_only")
 
@@ -140,73 +141,35 @@ class ResultRows(Rows[ResultEntry]):
         return results_table(self)
 
 
-def perf(
-    script: str | Path,
-    *,
-    arguments: Sequence[str] = (),
-    matrix: str | None = None,
-    cases: Sequence[str] = (),
-    knobs: Mapping[str, str] | None = None,
-    threads: Sequence[int] = (1,),
-    device: str | None = None,
-    settings: PerfSettings | None = None,
-    python: Path | None = None,
-    second: Path | None = None,
-    resume: bool = False,
-    executor: ExecutorName = "local",
-    folder: Path | None = None,
-    command: Sequence[str] = (),
-    progress: Callable[[str], None] | None = None,
-    left_out: Callable[[Sequence[PlannedRow]], None] = lambda rows: None,
-    begun: Callable[[Path], None] = lambda path: None,
-    warn: Callable[[str], None] = lambda text: None,
-) -> PerfTable:
+class PerfInterruptedError(KeyboardInterrupt):
+    """Ctrl-C ended it. `table` is what was measured by then, None where that is nothing; it is on disk."""
+
+    def __init__(self, table: PerfTable | None) -> None:
+        super().__init__()
+        self.table = table
+
+
+@takes(PerfOptions)
+def perf(options: PerfOptions, progress: Progress) -> PerfTable:
     """Time cases of a scenario, or a plain function: eager, compiled and variants, checked before.
 
     This executes the script, and the code that inductor generates for it.
 
-    Args:
-        script: a scenario's script, by path or bare name, or `my.py:function`.
-        arguments: of a plain function: `x=f32[1,3,224,224]:channels_last`, `size=(256, 256)`.
-        matrix: which cases: `quick`, `full`, one that the scenario names, or a pattern of names.
-        cases: patterns of names of cases.
-        knobs: to set otherwise in all cases.
-        threads: each case is measured with each of them.
-        device: only cases for `cpu`, or for `cuda`.
-        settings: columns, seconds for each row, margin.
-        python: another interpreter, which needs torch and nothing else. second: one whose columns are
-            compared with those of the first: the two take turns, lap by lap.
-        resume: go on with the latest unfinished run of the same scenario; rows that it has are not measured.
-        executor: `local` measures here, a row at a time; `ray` on the nodes of a Ray cluster, a row at a time
-            on each, or on each of its GPUs.
-        folder: for the results, `.probe/results` by default.
-        command: what measures, for the record.
-        progress: called with what is done next. left_out: with the cases that this machine cannot run.
-        begun: with the file, once its first version is there. warn: with what happens to nodes.
-
     Raises:
-        NotFoundError: no such script, case or column. ProbeError: bad arguments.
+        NotFoundError: no such script, case or column. ProbeError: bad options.
         NotSavedError: the disk is full. The rows before are in the file, and all of them in the error.
+        PerfInterruptedError: Ctrl-C ended it, with the rows before.
         RunFailedError: the interpreter has no torch.
     """
     from inductor_probe.measuring.session import run_plan
 
-    folder = folder or FOLDER
-    plan = plan_of(
-        script,
-        arguments=arguments,
-        matrix=matrix,
-        cases=cases,
-        knobs=knobs,
-        threads=threads,
-        device=device,
-        settings=settings,
-    )
-    name = ""
+    folder = options.folder or FOLDER
+    plan = plan_of(options)
+    path: Path | None = None
 
     def begin(run: PerfRun) -> PerfRun:
-        nonlocal name
-        if resume and (before := _unfinished(folder, run)) is not None:
+        nonlocal path
+        if options.resume and (before := _unfinished(folder, run)) is not None:
             run = replace(
                 run,
                 name=before.name,
@@ -217,8 +180,7 @@ def perf(
             )
         else:
             run = replace(run, name=new_name(folder, run.scenario, datetime.now(timezone.utc)))
-        name = run.name
-        begun(write_run(folder, run))
+        path = write_run(folder, run)
         return run
 
     def save(run: PerfRun) -> None:
@@ -228,22 +190,15 @@ def perf(
             raise NotSavedError(error, PerfTable(run, folder / f"{run.name}.json")) from error
 
     try:
-        run = run_plan(
-            plan,
-            begin,
-            save,
-            command=command,
-            started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            python=python,
-            second=second,
-            executor=executor,
-            left_out=left_out,
-            warn=warn,
-            progress=progress or (lambda text: None),
-        )
+        run = run_plan(plan, options, begin, save, progress)
+    except KeyboardInterrupt as interruption:
+        table = None
+        if path is not None and not _removed_if_empty(path):
+            table = PerfTable(read_run_file(path), path)
+        raise PerfInterruptedError(table) from interruption
     except ProbeError:
-        if name:
-            _remove_if_empty(folder / f"{name}.json")
+        if path is not None:
+            _removed_if_empty(path)
         raise
     return PerfTable(run, folder / f"{run.name}.json")
 
@@ -293,84 +248,74 @@ class Compare(Shown, Struct, frozen=True, dict=True):
         return compare_page(self.output)
 
 
-def compare(
-    a: str | Path,
-    b: str | Path,
-    *,
-    margin: float = 0.01,
-    allowed: float | None = None,
-    folder: Path | None = None,
-) -> Compare:
+@takes(CompareOptions)
+def compare(options: CompareOptions, progress: Progress) -> Compare:
     """Compare two results, joined on all that a row is: scenario, case, knobs, device, threads, column.
-
-    Args:
-        a, b: names, starts of them, paths, `latest`, `latest~1`.
-        margin: a smaller difference counts as none.
-        allowed: by how much B may be slower before it counts as a regression; `margin` by default.
-        folder: where results are.
 
     Raises:
         NotFoundError, UnreadableError: there are none, or they cannot be read. ProbeError: one of them has
             two interpreters in it.
     """
-    tables = [open_results(str(word), folder) for word in (a, b)]
+    tables = [open_results(str(word), options.folder) for word in (options.a, options.b)]
     for table in tables:
         if table.run.other is not None:
             raise ProbeError(
                 f"{table.path} has two interpreters in one table, compared already",
                 f"see probe results {table.run.name}",
             )
-    return Compare(tables[0], tables[1], margin, allowed)
+    return Compare(tables[0], tables[1], options.margin, options.fail_on_regression)
 
 
-def plan_of(
-    script: str | Path,
-    *,
-    arguments: Sequence[str] = (),
-    matrix: str | None = None,
-    cases: Sequence[str] = (),
-    knobs: Mapping[str, str] | None = None,
-    threads: Sequence[int] = (1,),
-    device: str | None = None,
-    settings: PerfSettings | None = None,
-) -> Plan:
-    """Return what is to be measured; see `perf`.
+def plan_of(options: PerfOptions) -> Plan:
+    """Return what is to be measured.
 
     Raises:
-        NotFoundError: no such script. ProbeError: an argument cannot be read.
+        NotFoundError: no such script. ProbeError: options that exclude each other, or cannot be read.
     """
     from inductor_probe.capture.scripts import find_script
     from inductor_probe.measuring.arguments import argument_of
     from inductor_probe.measuring.plan import Plan
 
-    text, _, function = str(script).partition(":")
-    if arguments and not function:
+    text, _, function = str(options.script).partition(":")
+    if options.arguments and not function:
         raise ProbeError(
-            "--arg is for a plain function", f"name it: probe perf {script}:FUNCTION --arg x=f32[3,4]"
+            "--arg is for a plain function", f"name it: probe perf {options.script}:FUNCTION --arg x=f32[3,4]"
         )
+    if options.check_only and options.interleave:
+        raise ProbeError("--check times nothing, and --interleave only times", "leave out one of them")
+    if options.interleave and options.python:
+        raise ProbeError("--interleave names both interpreters", "leave out --python")
+    for name, value in options.knobs.items():
+        prefix, dot, setting = name.partition(".")
+        if dot and prefix == "inductor":
+            raise ProbeError(
+                f"--set {name}: here --set is for knobs, and a setting of inductor makes a column of its own",
+                f"write --columns eager,compiled,compiled@{setting}={value}",
+            )
     return Plan(
         script=find_script(text, Path.cwd()),
         function=function or None,
-        arguments=tuple(map(argument_of, arguments)),
-        matrix=matrix,
-        cases=tuple(cases),
-        knobs=knobs or {},
-        threads=tuple(threads),
-        device=device,
-        settings=settings or PerfSettings(),
+        arguments=tuple(map(argument_of, options.arguments)),
+        matrix=options.matrix,
+        cases=tuple(options.cases),
+        knobs=options.knobs,
+        threads=tuple(options.threads),
+        device=options.device,
+        settings=options.settings,
     )
 
 
-def _remove_if_empty(path: Path) -> None:
+def _removed_if_empty(path: Path) -> bool:
     """Remove a file of results that has no row, or nothing at all: its name was only reserved."""
     try:
         empty = not read_run_file(path).rows
     except NotFoundError:
-        return
+        return True
     except UnreadableError:
         empty = not path.stat().st_size
     if empty:
         path.unlink()
+    return empty
 
 
 def _unfinished(folder: Path, run: PerfRun) -> PerfRun | None:
@@ -419,12 +364,26 @@ def open_results(word: str, folder: Path | None = None) -> PerfTable:
     return PerfTable(read_run_file(path), path)
 
 
-def results(folder: Path | None = None, *, scenario: str | None = None, indexed: bool = True) -> ResultRows:
-    """Return the results of a folder, the newest first; only of a scenario where one is named.
+@takes(ResultsOptions)
+def results(options: ResultsOptions, progress: Progress) -> ResultRows:
+    """Return the results of a folder that are asked for, the newest first."""
+    rows = ResultRows(entries(options.folder or FOLDER, indexed=options.indexed))
+    scenario, age = options.scenario, options.older_than
+    if scenario is not None:
+        rows = rows._with(row for row in rows if scenario in row.scenario)
+    if age is not None:
+        limit = (datetime.now(timezone.utc) - age).timestamp()
+        rows = rows._with(row for row in rows if row.path.stat().st_mtime < limit)
+    return rows._with(row for row in rows if not row.finished) if options.unfinished else rows
 
-    With `indexed=False` each file is read, and the index of the folder is not believed: to remove some.
+
+def remove_results(rows: ResultRows, *, dry_run: bool = False) -> tuple[ResultRows, list[Path]]:
+    """Remove the files of results, and return those that are gone, or would be, and those that stay.
+
+    A file that `perf` did not write stays.
     """
-    rows = ResultRows(entries(folder or FOLDER, indexed=indexed))
-    if scenario is None:
-        return rows
-    return rows._with(row for row in rows if scenario in row.scenario)
+    others = [row.path for row in rows if not is_ours(row.path)]
+    rows = rows._with(row for row in rows if row.path not in others)
+    if not dry_run:
+        remove(rows)
+    return rows, others

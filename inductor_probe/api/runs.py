@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -25,6 +24,8 @@ from inductor_probe.model.debug_dir import TREE, DebugDir
 from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.runs import Removal, RunFacts, RunsOutput
 from inductor_probe.model.span import Problem
+from inductor_probe.options.reading import RunsOptions
+from inductor_probe.options.verb import Progress, several, takes
 from inductor_probe.reader.debug_dir import is_run, read_run
 from inductor_probe.report.document import Document
 
@@ -49,22 +50,19 @@ class RunList(Rows[RunFacts]):
         return runs_table(self, self.root, time.time())
 
 
-def runs(
-    *targets: str | Path, older_than: timedelta | None = None, empty: bool = False, exact: bool = False
-) -> RunList:
+@takes(RunsOptions)
+def runs(options: RunsOptions, progress: Progress) -> RunList:
     """List the runs at and below each target, the latest first; those below the working folder without one.
 
-    Args:
-        targets: a folder, an archive, or what names a run, also of one in a tree further down.
-        older_than: only runs that were made before that.
-        empty: only runs in which nothing was dumped.
-        exact: every target must be one run, not a folder that holds runs (else ProbeError).
+    A target is a folder, an archive, or what names a run, also of one in a tree further down. With `exact`
+    each must be one run, and not a folder that holds runs.
     """
     here = _here()
+    targets, older_than = several(options.targets), options.older_than
     known: dict[Path, RunFacts] = {}
     problems: list[Problem] = []
     for target in targets or (here,):
-        for run in _runs_of(str(target), here, problems, exact=exact):
+        for run in _runs_of(str(target), here, problems, exact=options.exact):
             try:
                 known.setdefault(run.path, _facts(run))
             except FileNotFoundError:  # a script that runs meanwhile cleans up, or `probe runs rm` does
@@ -73,7 +71,7 @@ def runs(
     picked = [
         facts
         for facts in known.values()
-        if facts.made <= latest and not (empty and (facts.graphs or facts.state == "running"))
+        if facts.made <= latest and not (options.empty and (facts.graphs or facts.state == "running"))
     ]
     picked.sort(key=lambda facts: (facts.made, facts.path), reverse=True)
     rows = RunList(picked, problems)

@@ -301,10 +301,10 @@ class Graph(GraphOnDisk, Session):
                 would be; the script, or torch, fails.
         """
         from inductor_probe.api.candidate import dumped_otherwise
-        from inductor_probe.api.whatif import whatif
+        from inductor_probe.api.whatif import whatif_of_runs
 
         candidate, other = dumped_otherwise(self, Run, candidate, changes, trust=trust)
-        return whatif(
+        return whatif_of_runs(
             self.run, other, settings, candidate=candidate, only=self, trust=trust, progress=progress
         )
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.api.on_disk import RunOnDisk
-from inductor_probe.api.whatif import WhatIf
+from inductor_probe.api.whatif import WhatIf, is_faster
 from inductor_probe.model.output import Output
 from inductor_probe.model.whatif import WHATIF_NAME, Trial, WhatIfOutput
 from inductor_probe.report.document import Document, apart
@@ -24,6 +24,7 @@ class Trials(Shown, Struct, frozen=True):
         interrupted: by Ctrl-C: what was done by then is here, and on disk.
         answers: the whole comparison of each candidate, where those are to be shown.
         margin: a smaller difference counts as none. threads: with how many all was timed.
+        goes_on: the command that tries the rest; empty where it would begin anew.
     """
 
     run: RunOnDisk
@@ -32,6 +33,7 @@ class Trials(Shown, Struct, frozen=True):
     answers: tuple[WhatIf, ...] = ()
     margin: float = 0.01
     threads: int = 1
+    goes_on: str = ""
 
     @property
     def path(self) -> Path:
@@ -46,6 +48,12 @@ class Trials(Shown, Struct, frozen=True):
     def sentence(self, gain: Trial) -> str:
         """Return a sentence about one of the gains, to be quoted."""
         return gain_sentence(gain, self.margin, self.threads)
+
+    def faster_by(self, share: float) -> tuple[str, ...]:
+        """Return a sentence for each code that takes less time by more than a share, its whole interval."""
+        faster = [gain for gain in self.gains if is_faster(gain.call, share)]
+        codes = {(gain.same_as or gain.candidate, gain.graph): gain for gain in reversed(faster)}
+        return tuple(map(self.sentence, reversed(codes.values())))
 
     def with_details(self, details: bool = True) -> Trials:
         """Return the same with what else is folded in the comparisons that are shown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +15,32 @@ from inductor_probe.discovery.discover import find
 from inductor_probe.discovery.walk import runs_below
 from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError
 from inductor_probe.files import LARGEST_JSON, read_text
-from inductor_probe.model.flip import Flip, parse_flip
+from inductor_probe.options.fields import shared
+from inductor_probe.options.kernels import (
+    CheckKernelOptions,
+    ExportCppOptions,
+    RewriteOptions,
+    SweepConfigsOptions,
+    VerdictOptions,
+)
+from inductor_probe.options.programs import DebugOptions, DumpOptions
+from inductor_probe.options.reading import (
+    DiffOptions,
+    FusionOptions,
+    KernelsOptions,
+    LayoutsOptions,
+    NodesOptions,
+    ShowOptions,
+    TuningsOptions,
+    WhyOptions,
+)
+from inductor_probe.options.verb import Progress, several, takes
 from inductor_probe.reader.debug_dir import read_run
 
 if TYPE_CHECKING:
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.diff import Diff
-    from inductor_probe.api.expect import Expectations
     from inductor_probe.api.kernel_check import CheckedKernels
-    from inductor_probe.api.profile import Profiles
     from inductor_probe.api.rows import (
         Causes,
         ConfigSweeps,
@@ -36,32 +53,18 @@ if TYPE_CHECKING:
     )
     from inductor_probe.api.show import Pages
     from inductor_probe.debugging import BreakpointPlan, Endpoint
-    from inductor_probe.model.bench import BenchSettings
-    from inductor_probe.model.manifest import ScriptForm
     from inductor_probe.model.whatif import Candidate
 
-Target = str | Path | None
-"""What names a run or a graph: see `discovery.discover`. None is the latest run."""
+Target = str | Path | Run | Graph | None
+"""A run or graph, or what names one: see `discovery.discover`. None is the latest run."""
 
 
 def dump(
-    script: str | Path | Callable[..., Any],
+    script: str | Path | Callable[..., Any] | DumpOptions,
     *inputs: Any,
-    args: Sequence[str] = (),
-    cases: Sequence[str] = (),
-    knobs: Mapping[str, str] | None = None,
-    label: str | None = None,
-    save_inputs: bool = False,
-    record: bool = True,
-    target: str | None = None,
-    flips: Sequence[Flip | str] = (),
-    out: Path | None = None,
-    stdout_to_stderr: bool = False,
-    env: Mapping[str, str] | None = None,
-    output: Path | None = None,
-    form: ScriptForm = "script",
+    progress: Callable[[str], object] | None = None,
     compile_options: Mapping[str, Any] | None = None,
-    **arguments: Any,
+    **keywords: Any,
 ) -> Run:
     """Run a script that calls `torch.compile` in a child process, and return what inductor dumped.
 
@@ -71,91 +74,61 @@ def dump(
         ip.dump(score, torch.randn(8, 64), mask=None, label="score")
 
     A function, method or module of this process, as in a notebook, is compiled anew here and called once with
-    `inputs` and further named `arguments`; of the others, `label`, `save_inputs`, `record`, `out` and
-    `compile_options` are for it. What was compiled of it before stays; for backward graphs see `recording`.
+    `inputs` and further named arguments; of the options, `label`, `save_inputs`, `record` and `out` are for
+    it. What was compiled of it before stays; for backward graphs see `recording`.
 
     Args:
-        script: a path, or the bare name of a script here or in the project's scenarios; or a function.
-        inputs, arguments: what a function is called with.
-        args: the script's own arguments.
-        cases: of a scenario, to run.
-        knobs: to set in the cases, and settings of torch (`{"inductor.cpp.simdlen": "256"}`); of the latter,
-            what the script sets itself stands.
-        label: a name to find the run by.
-        save_inputs: keep the bytes of every graph's real inputs, and constants of any size.
-        record: record what inductor decides, and why (`probe why`).
-        target: a GPU to generate code for (`h200`, or a TOML file with its figures) in place of the machine's
-            own: it is simulated, and what is compiled for it does not run.
-        flips: decisions to turn, each for one subject (`"scalar op0"`); `run.manifest.flip_results` says
-            what became of them.
-        out: folder for `torch_compile_debug`, the working folder by default.
-        stdout_to_stderr: keep the script's output off stdout.
-        env: variables of the environment for the script alone, set before it imports anything.
-        output: a file for all that the script prints, on both streams.
-        form: what `script` is: a file; the name of a module, as for `python -m`; or a program, of which each
-            Python that it starts is followed (`"torchrun"`).
+        script: what is run, or all options as a record.
+        inputs: what a function is called with.
+        progress: is called with what is done next.
         compile_options: for `torch.compile` of a function: `{"dynamic": True, "mode": "max-autotune"}`.
+        keywords: of a script, the fields of `DumpOptions`: `cases`, `knobs`, `args` ...
 
     Raises:
         NotFoundError: no such script or target. ProbeError: cases or knobs for a script that has none, or a
             variable that a dump needs itself; options for a script with a function, or the other way round.
     """
-    from inductor_probe import capture
+    from inductor_probe.capture import dump, find_script
 
     if callable(script):
-        of_script = {
-            "args": args, "cases": cases, "knobs": knobs, "target": target, "flips": flips, "env": env,
-            "output": output,
-        }  # fmt: skip
-        if given := next((name for name, value in of_script.items() if value), None):
+        of_both = ("label", "save_inputs", "record", "out")
+        of_script = ("args", "cases", "knobs", "target", "env", "output", "form")
+        if given := next((name for name in of_script if keywords.get(name)), None):
             raise ProbeError(f"{given} is for scripts, and {script!r} is a function", "put it into a script")
-        options = {"label": label, "save_inputs": save_inputs, "record": record, "out": out}
-        return dump_function(
-            script, inputs, arguments, options=options, compile_options=compile_options or {}
-        )
-    if inputs or arguments or compile_options:
+        options = {name: keywords.pop(name) for name in of_both if name in keywords}
+        return dump_function(script, inputs, keywords, options=options, compile_options=compile_options or {})
+    if isinstance(script, DumpOptions):
+        asked = script
+    elif inputs or compile_options or not {*keywords} <= {*DumpOptions.__struct_fields__}:
         raise ProbeError(
             f"{script} is a script, and inputs are for functions",
             "name its arguments with args=[...], or dump a function: ip.dump(function, *inputs)",
         )
-
-    result = capture.dump(
-        capture.find_script(str(script), Path.cwd()) if form == "script" else str(script),
-        form=form,
-        args=args,
-        cases=cases,
-        knobs=knobs or {},
-        label=label,
-        save_inputs=save_inputs,
-        record=record,
-        target=target,
-        flips=[parse_flip(flip) if isinstance(flip, str) else flip for flip in flips],
-        out=out,
-        stdout_to_stderr=stdout_to_stderr,
-        env=env,
-        output=output,
+    else:
+        asked = DumpOptions(script, **keywords)
+    name, is_file = str(asked.script), asked.form == "script"
+    result = dump(
+        find_script(name, Path.cwd()) if is_file else name,
+        flips=asked.flips,
+        **{name: getattr(asked, name) for name in _OF_DUMP},
     )
     return Run(read_run(result.run), result.not_remembered, [read_run(other) for other in result.others])
 
 
-def debug(
-    script: str | Path,
-    *,
-    places: Sequence[str] = (),
-    subjects: Sequence[str] = (),
-    listen: str | None = "5678",
-    before: Callable[[BreakpointPlan, Endpoint | None], None] | None = None,
-    **options: Any,
-) -> Run:
+_OF_DUMP = (
+    "form", "args", "cases", "knobs", "label", "save_inputs", "record", "target", "out", "stdout_to_stderr",
+    "env", "output",
+)  # fmt: skip
+dump.__wrapped__ = DumpOptions  # type: ignore[attr-defined] # for its signature: see `options/verb.py`
+
+
+@takes(DebugOptions)
+def debug(options: DebugOptions, progress: Progress) -> Run:
     """Dump a script as `dump` does, in a child that waits for a debugger and stops for it in the compiler.
 
-    Args:
-        script, options: see `dump`.
-        places: where to stop: `torch._inductor.codegen.cpp:LoopLevel.lines`, with ` if CONDITION` on the
-            function's arguments or without; `torch/_inductor/ir.py:123`; a set of places (`fusion`).
-        subjects: stop when something happens to `buf3`, `op3`, the pair `op3,op4`, or a kernel of that name.
-        listen: PORT or HOST:PORT, this machine alone unless HOST says otherwise; None is pdb in the terminal.
-        before: called with the stops and the endpoint, before the child starts.
+    A place is `torch._inductor.codegen.cpp:LoopLevel.lines`, with ` if CONDITION` on the function's arguments
+    or without; `torch/_inductor/ir.py:123`; or a set of places (`fusion`). A subject is `buf3`, `op3`, the
+    pair `op3,op4`, or a kernel. `listen` is PORT or HOST:PORT, this machine alone unless HOST says otherwise.
 
     Raises:
         NotFoundError: no such script; none of the places is in the installed torch.
@@ -164,14 +137,39 @@ def debug(
     """
     from inductor_probe import capture, debugging
 
+    if options.pdb and options.listen is not None:
+        raise ProbeError("--pdb and --listen exclude each other", "--pdb stays in this terminal")
     cwd = Path.cwd()
-    path = capture.find_script(str(script), cwd)
-    plan = debugging.plan(places, subjects, cwd, (cwd / path).resolve().parent)
-    endpoint = None if listen is None else debugging.read_endpoint(listen)
-    if before is not None:
-        before(plan, endpoint)
-    result = debugging.debug(path, plan.breakpoints, endpoint, **options)
+    path = capture.find_script(str(options.script), cwd)
+    plan = debugging.plan(options.places, options.subjects, cwd, (cwd / path).resolve().parent)
+    endpoint = None if options.pdb else debugging.read_endpoint(options.listen or "5678")
+    _say_breakpoints(plan, endpoint, progress)
+    result = debugging.debug(
+        path,
+        plan.breakpoints,
+        endpoint,
+        **{name: getattr(options, name) for name in ("args", "cases", "knobs", "out", "stdout_to_stderr")},
+    )
     return Run(read_run(result.run), result.not_remembered, [read_run(other) for other in result.others])
+
+
+def _say_breakpoints(plan: BreakpointPlan, endpoint: Endpoint | None, progress: Progress) -> None:
+    """Say where it will stop, and how an editor attaches."""
+    from inductor_probe.debugging import instructions, offer_launch_configuration
+
+    for missing in plan.missing:
+        progress.warn(missing)
+    for item in plan.breakpoints:
+        condition = f" if {item.condition}" if item.condition and not item.event else ""
+        progress.say(f"will stop: {item}{condition}, {Path(item.path).name}:{item.line}")
+    if endpoint is None:
+        return
+    if not endpoint.is_loopback:
+        progress.warn(f"anyone who can reach {endpoint} can run code as you")
+    if sentence := offer_launch_configuration(Path.cwd(), endpoint):
+        progress.say(sentence)
+    for editor, step in instructions(endpoint):
+        progress.say(f"{editor:<9} {step}")
 
 
 def open_target(target: Target = None) -> Run | Graph:
@@ -180,6 +178,8 @@ def open_target(target: Target = None) -> Run | Graph:
     Raises, as all verbs that take a target:
         NotFoundError, UnreadableError: there is none, or it cannot be read.
     """
+    if isinstance(target, (Run, Graph)):
+        return target
     named = find(None if target is None else str(target), Path.cwd())
     run = Run(named.run, others=named.others)
     if named.graph is None:
@@ -249,48 +249,52 @@ def graphs_with(kernel: str | None = None, target: Target = None) -> tuple[Graph
     raise failure
 
 
-def layouts(name: str | None = None, target: Target = None) -> LayoutRows:
-    """Return the layouts of `name` (buffer, input or node), or of all buffers; see `Session.layouts`."""
-    return open_target(target).layouts(name)
+@takes(LayoutsOptions)
+def layouts(options: LayoutsOptions, progress: Progress) -> LayoutRows:
+    """Return the layouts of a buffer, input or node, or of all buffers; see `Session.layouts`."""
+    return open_target(options.target).layouts(options.name)
 
 
-def fusion(first: str | None = None, second: str | None = None, target: Target = None) -> FusionRows:
+@takes(FusionOptions)
+def fusion(options: FusionOptions, progress: Progress) -> FusionRows:
     """Return what was fused and refused: all, of a node or buffer, or of a pair; see `Session.fusion`."""
-    return open_target(target).fusion(first, second)
+    return open_target(options.target).fusion(options.first, options.second)
 
 
-def kernels(target: Target = None) -> KernelRows:
+@takes(KernelsOptions)
+def kernels(options: KernelsOptions, progress: Progress) -> KernelRows:
     """Return the kernels of a run or graph; see `Session.kernels`."""
-    return open_target(target).kernels()
+    rows = open_target(options.target).kernels()
+    return rows.only(*several(options.traits)).sorted_by(options.sort)
 
 
-def nodes(target: Target = None, *, pre: bool = False) -> NodeRows:
-    """Return the scheduler's nodes of a run or graph, with `pre` those before fusion; see `Session.nodes`."""
-    return open_target(target).nodes(pre=pre)
+@takes(NodesOptions)
+def nodes(options: NodesOptions, progress: Progress) -> NodeRows:
+    """Return the scheduler's nodes of a run or graph; see `Session.nodes`."""
+    rows = open_target(options.target).nodes(pre=options.pre)
+    names = ("kind", "kernel", "reads", "writes", "op", "source")
+    return rows.where(**{name: getattr(options, name) for name in names}).sorted_by(options.sort)
 
 
-def why(
-    first: str | None = None, second: str | None = None, target: Target = None, *, kinds: Sequence[str] = ()
-) -> Causes:
+@takes(WhyOptions)
+def why(options: WhyOptions, progress: Progress) -> Causes:
     """Return what was decided, and why: all, about a subject, or about a pair; see `Session.why`."""
-    return open_target(target).why(*(name for name in (first, second) if name is not None), kinds=kinds)
+    names = (name for name in (options.first, options.second) if name is not None)
+    return open_target(options.target).why(*names, kinds=options.kinds)
 
 
-def expect(target: Target = None, **expected: Any) -> Expectations:
-    """Say whether a run or graph is as expected, and where not why; see `Session.expect`."""
-    return open_target(target).expect(**expected)
+@takes(ShowOptions)
+def show(options: ShowOptions, progress: Progress) -> Pages:
+    """Return the page about a name in each graph of a run or graph that has it; see `Session.pages`."""
+    return open_target(options.target).pages(options.name, raw=options.raw, code=options.code)
 
 
-def show(name: str | None = None, target: Target = None, *, raw: bool = False, code: bool = False) -> Pages:
-    """Return the page about `name` in each graph of a run or graph that has it; see `Session.pages`."""
-    return open_target(target).pages(name, raw=raw, code=code)
-
-
-def diff(a: Target = None, b: Target = None) -> Diff:
+@takes(DiffOptions)
+def diff(options: DiffOptions, progress: Progress) -> Diff:
     """Compare two runs or two graphs; without `b`, B is the latest run, without both, A the one before."""
     from inductor_probe.api.diff import Diff
 
-    here = Path.cwd()
+    a, b, here = options.a, options.b, Path.cwd()
     if a is None:
         runs = runs_below(here)
         if len(runs) < 2:
@@ -307,9 +311,11 @@ def diff(a: Target = None, b: Target = None) -> Diff:
     return Diff(*sides)
 
 
-def tunings(target: Target = None) -> Tunings:
+@takes(TuningsOptions)
+def tunings(options: TuningsOptions, progress: Progress) -> Tunings:
     """Return what was autotuned in a run or graph, or what is in a `.csv` table that was exported."""
-    if target is not None and Path(target).suffix == ".csv":
+    target = options.target
+    if isinstance(target, (str, Path)) and Path(target).suffix == ".csv":
         return _tunings_of_table(Path(target))
     return open_target(target).tunings()
 
@@ -326,14 +332,18 @@ def rewrites(target: Target = None) -> RewriteRows:
     return open_target(target).rewrites()
 
 
-def rewrite(*specs: str, target: Target = None, tuned: Path | None = None) -> WrittenBenchFile:
-    """Add the variants of named rewrites to the bench file of the graph that `target` names; nothing is run.
+@takes(RewriteOptions)
+def rewrite(options: RewriteOptions, progress: Progress) -> WrittenBenchFile:
+    """Add the variants of named rewrites to the bench file of a graph; nothing is run.
 
-    `specs` are as `rewrites` lists them. `tuned` is a table of `tunings(...).csv`: its configs become
-    variants of the Triton kernels of that name. ProbeError: a rewrite does not apply; nothing was written.
+    With `tuned`, a table of `tunings(...).csv`, its configs become variants of Triton kernels.
+
+    Raises:
+        ProbeError: a rewrite does not apply; nothing was written.
     """
-    graph = open_graph(target)
-    return graph.write_bench_file(rewrites=(*specs, *(_tuned_rewrites(graph, tuned) if tuned else ())))
+    graph = open_graph(options.target)
+    tuned = _tuned_rewrites(graph, options.tuned) if options.tuned else ()
+    return graph.write_bench_file(rewrites=(*several(options.specs), *tuned))
 
 
 def _tuned_rewrites(graph: Graph, table: Path) -> Iterable[str]:
@@ -358,58 +368,39 @@ def _tuned_rewrites(graph: Graph, table: Path) -> Iterable[str]:
 _SETTABLE = re.compile(r"[XYZR]\d?_?BLOCK|num_warps|num_stages")
 
 
-def bench_kernel(
-    target: Target = None,
-    settings: BenchSettings | None = None,
-    *,
-    trust: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> Bench:
-    """Write the bench file of the graph that `target` names, and run it; see `Graph.bench_kernel`."""
-    return open_graph(target).bench_kernel(settings, trust=trust, progress=progress)
+@takes(CheckKernelOptions)
+def check_kernel(options: CheckKernelOptions, progress: Progress) -> CheckedKernels:
+    """Check the Triton kernels of a graph without a GPU; see `Graph.check_kernel`."""
+    from inductor_probe.model.bench import BenchSettings
+
+    settings = BenchSettings(**shared(options, BenchSettings))
+    return open_graph(options.target).check_kernel(
+        settings, limit=options.limit_s, trust=options.trust, progress=progress
+    )
 
 
-def check_kernel(
-    target: Target = None,
-    settings: BenchSettings | None = None,
-    *,
-    limit: float = 120.0,
-    trust: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> CheckedKernels:
-    """Check the Triton kernels of the graph that `target` names without a GPU; see `Graph.check_kernel`."""
-    return open_graph(target).check_kernel(settings, limit=limit, trust=trust, progress=progress)
+@takes(SweepConfigsOptions)
+def sweep_configs(options: SweepConfigsOptions, progress: Progress) -> ConfigSweeps:
+    """Time every config of the Triton kernels of a graph; see `Graph.sweep_configs`."""
+    from inductor_probe.api.trust import require_trust
+    from inductor_probe.model.bench import BenchSettings
+
+    graph = open_graph(options.target)
+    settings = BenchSettings(**shared(options, BenchSettings))
+    require_trust(graph, trust=options.trust, imports=settings.imports, rewriting=True)
+    progress.say(f"running the kernels: this executes the code that inductor generated for {graph.name}")
+    return graph.sweep_configs(settings, options.text, trust=options.trust)
 
 
-def sweep_configs(
-    target: Target = None, settings: BenchSettings | None = None, text: str = "", *, trust: bool = False
-) -> ConfigSweeps:
-    """Time every config of the Triton kernels of the graph that `target` names; see `Graph.sweep_configs`."""
-    return open_graph(target).sweep_configs(settings, text, trust=trust)
+@takes(ExportCppOptions)
+def export_cpp(options: ExportCppOptions, progress: Progress) -> CppProgram:
+    """Return a C++ kernel as a program, the only one of the graph if none is named; see `Graph.export_cpp`.
 
-
-def profile(
-    target: Target = None,
-    settings: BenchSettings | None = None,
-    *,
-    trust: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> Profiles:
-    """Say where the time of a call of a run's graphs, or of a graph, goes; see `Session.profile`."""
-    return open_target(target).profile(settings, trust=trust, progress=progress)
-
-
-def export_cpp(
-    kernel: str | None = None,
-    target: Target = None,
-    *,
-    file: str | None = None,
-    sizes: Mapping[str, int] | None = None,
-    cxxflags: Sequence[str] = (),
-) -> CppProgram:
-    """Return a C++ kernel as a program, the only one of the graph if None; see `Graph.export_cpp`."""
-    graph, name = open_kernel(kernel, target)
-    return graph.export_cpp(name, file, sizes=sizes, cxxflags=cxxflags)
+    `output` names the file that it is for, and is not written.
+    """
+    graph, name = open_kernel(options.kernel, options.target)
+    file = options.output.name if options.output else None
+    return graph.export_cpp(name, file, sizes=dict(options.sizes), cxxflags=options.cxxflags)
 
 
 def candidates_of(target: Run | Graph, *, threads: int | None = None) -> tuple[Candidate, ...]:
@@ -423,17 +414,15 @@ def candidates_of(target: Run | Graph, *, threads: int | None = None) -> tuple[C
     return candidates_of([graph.compiled for graph in graphs], threads)
 
 
-def verdict(target: Target = None, *, margin: float | None = None) -> Bench:
-    """Make the report of samples that bench-kernel wrote once more; nothing is run.
-
-    `target` is `output_code_bench.json`, the folder that it is in, or what names the graph. What differs by
-    less than `margin` is the same; None is the margin of the measurement.
-    """
+@takes(VerdictOptions)
+def verdict(options: VerdictOptions, progress: Progress) -> Bench:
+    """Make the report of samples that bench-kernel wrote once more; nothing is run."""
     from inductor_probe.api.bench import Bench
     from inductor_probe.api.whatif import is_whatif
     from inductor_probe.bench.result import result_of
     from inductor_probe.store.samples import read_samples
 
+    target, margin = options.target, options.margin
     path = Path(target or "")
     if target is None or not path.is_file():
         if target is None or not (path / _SAMPLES).is_file():

@@ -16,10 +16,11 @@ from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.own_call import own_pair
-from inductor_probe.api.trust import texts_to_run, why_not_launched
+from inductor_probe.api.trust import WITHOUT_GPU, texts_to_run, why_not_launched
 from inductor_probe.bench.client import Server
 from inductor_probe.files import seen_from
 from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.output import Output
 from inductor_probe.model.own_call import NoOwnCall, OwnPair
@@ -29,6 +30,7 @@ from inductor_probe.model.whatif import Candidate, GraphWhatIf, WhatIfOutput, ac
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.whatif import whatif_page, whatif_sentence
 from inductor_probe.report.shown import Shown
+from inductor_probe.report.units import one_word
 from inductor_probe.report.words.flips import flip_texts
 
 _CODES = ("output_code.py", "output_code.cpp")
@@ -58,6 +60,29 @@ class WhatIf(Shown, Struct, frozen=True):
     def correct(self) -> bool:
         """Whether B computes in every graph that was run what A does."""
         return all(graph.correct for graph in self.graphs)
+
+    @property
+    def compared(self) -> bool:
+        """Whether anything could be timed, or is the same code in both."""
+        same = any(graph.result or graph.not_timed == "same-code" for graph in self.graphs)
+        return same or isinstance(self.own, OwnPair)
+
+    @property
+    def without_gpu(self) -> str:
+        """What can be done with B where its kernels are for a GPU, and there is none; empty elsewhere."""
+        if not any(map(why_not_launched, self.runs[1].graphs)):
+            return ""
+        command = f"probe check-kernel {seen_from(self.runs[1].path, Path.cwd())}"
+        return f"{WITHOUT_GPU}: {one_word(command)}"
+
+    def faster_by(self, share: float) -> tuple[str, ...]:
+        """Return a sentence for each right graph that takes less time by more than a share."""
+        faster = [graph for graph in self.graphs if graph.correct and is_faster(graph.call, share)]
+        several = len(self.graphs) > 1
+        return tuple(
+            (f"{graph.diff.a.name}: " if several else "") + whatif_sentence(graph, self.candidate)
+            for graph in faster
+        )
 
     @property
     def output(self) -> Output:
@@ -122,6 +147,11 @@ class WhatIf(Shown, Struct, frozen=True):
         return replace(self, details=details)
 
 
+def is_faster(call: Comparison | None, share: float) -> bool:
+    """Whether the whole interval of a comparison is faster by more than a share."""
+    return call is not None and call.verdict == "FASTER" and 1 - call.high > share
+
+
 def is_whatif(samples: Path) -> bool:
     """Whether samples are of the code of two graphs, by the name of their file."""
     return samples.name.startswith(_NAME.partition("{}")[0])
@@ -141,7 +171,7 @@ def _samples_of(here: Path, graph: GraphWhatIf) -> tuple[Process, ...]:
     return read_samples(path).processes if path and path.exists() else ()
 
 
-def whatif(
+def whatif_of_runs(
     a: RunOnDisk,
     b: RunOnDisk,
     settings: BenchSettings | None = None,

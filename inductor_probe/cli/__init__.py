@@ -41,10 +41,10 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "fusion": ("graphs", "What was fused when, and what was refused why."),
         "diff": ("graphs", "What changed between two runs or graphs."),
         "tunings": ("graphs", "What max-autotune considered, with times."),
-        "expect": ("expect", "Is a graph as it should be? Exit status 1 if not, with the decision."),
+        "expect": ("programs", "Is a graph as it should be? Exit status 1 if not, with the decision."),
     },
     "How fast": {
-        "overview": ("overview", "What to do: the call, where its time goes, what was missed, what to try."),
+        "overview": ("programs", "What to do: the call, where its time goes, what was missed, what to try."),
         "whatif": ("whatif", "Compile another way, check both, and time them in turns."),
         "profile": ("profile", "Where the time of a call goes: guards, wrapper, loop nests, launches."),
         "bench-kernel": ("bench", "Write, check and time a standalone bench file of a graph."),
@@ -64,7 +64,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "results": ("perf", "What was measured here; show the table of one, or remove some."),
     },
     "Is it right": {
-        "accuracy": ("accuracy", "Is a program right compiled? If not: which operator, line and layer."),
+        "accuracy": ("programs", "Is a program right compiled? If not: which operator, line and layer."),
         "check-op": ("op_check", "Run PyTorch's own samples of operators eager and compiled."),
     },
     "Is this machine fit": {

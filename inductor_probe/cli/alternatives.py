@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from inductor_probe.model.flip import FLIP_KINDS
+from inductor_probe.cli.options import parameters_of, typed_values
+from inductor_probe.options.programs import CandidateOptions
 
 _OR = "--or"
-_CANDIDATES = "probe.candidates"
-_MAKING = ("knobs", "env", *(kind.replace("-", "_") for kind in FLIP_KINDS))
-"""The parameters of options that make a candidate."""
-
-
-def alternatives(ctx: click.Context, parameter: click.Parameter, value: object) -> tuple[dict[str, Any], ...]:
-    """Return the parameters of each candidate behind an `--or`: the callback of that option."""
-    return tuple(ctx.meta.get(_CANDIDATES, ()))
 
 
 class WithAlternatives(click.Command):
@@ -27,12 +20,8 @@ class WithAlternatives(click.Command):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take what is behind each `--or` out of the words, and parse it by itself."""
-        options = [
-            parameter
-            for parameter in self.params
-            if isinstance(parameter, click.Option) and parameter.name in _MAKING
-        ]
+        """Take what is behind each `--or` out of the words, and make `others` of it."""
+        options = [one for one in parameters_of(CandidateOptions) if isinstance(one, click.Option)]
         named = {name: option for option in options for name in option.opts}
         rest: list[str] = []
         parts: list[list[str]] = []
@@ -54,10 +43,14 @@ class WithAlternatives(click.Command):
             else:
                 rest.append(word)
         behind = click.Command(self.name, params=list(options), add_help_option=False)
-        made = []
+        others = []
         for part in parts:
             if not part:
                 raise click.UsageError(f"{_OR} begins another candidate: give it a setting", ctx)
-            made.append(dict(behind.make_context(ctx.info_name, part, parent=ctx).params))
-        ctx.meta[_CANDIDATES] = made
-        return super().parse_args(ctx, rest)
+            context = behind.make_context(ctx.info_name, part, parent=ctx)
+            others.append(CandidateOptions(**typed_values(context, CandidateOptions, context.params)))
+        unread = super().parse_args(ctx, rest)
+        if others:
+            ctx.params["others"] = tuple(others)
+            ctx.set_parameter_source("others", ParameterSource.COMMANDLINE)
+        return unread

@@ -169,23 +169,37 @@ def _topics(ctx: click.Context, incomplete: str) -> Iterator[str]:
     yield from TOPICS
 
 
-def words_of(name: str, words: Iterable[str]) -> Words:
-    """Return a type that completes a fixed list of words, and takes any text."""
-    known = tuple(words)
-    return Words(name, lambda ctx, incomplete: known)
+def _node_kinds(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    from inductor_probe.api.rows import NODE_KINDS
+
+    yield from NODE_KINDS
 
 
-GPU = Words("gpu", _targets)
-SCRIPT = Words("script", _python_files, _scenarios)
-TARGET = Words("run or graph", _runs_and_graphs, _paths)
-NAME = Words("name", _nodes, _buffers, _kernels, _runs_and_graphs, _paths)
-BUFFER = Words("buffer", _buffers)
-KERNEL = Words("kernel", _kernels)
-KERNEL_OR_TARGET = Words("kernel", _kernels, _runs_and_graphs, _paths)
-SUBJECT = Words("subject", _nodes, _buffers, _kernels)
-VARIANT = Words("variant", _variants)
-MODULE = Words("module", _python_files)
-PLACE = Words("place", _topics)
-CASE = Words("case", _keys_of_scenario("cases"))
-KNOB = Words("setting", _keys_of_scenario("defaults", "="))
-REWRITE = Words("rewrite", _specs, _runs_and_graphs, _paths)
+def _traits(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    from inductor_probe.api.rows import TRAITS
+
+    yield from TRAITS
+
+
+WORDS = {
+    name: Words(name, *sources)
+    for name, sources in {
+        "gpu": (_targets,),
+        "script": (_python_files, _scenarios),
+        "run or graph": (_runs_and_graphs, _paths),
+        "name": (_nodes, _buffers, _kernels, _runs_and_graphs, _paths),
+        "buffer": (_buffers,),
+        "kernel": (_kernels,),
+        "kernel or graph": (_kernels, _runs_and_graphs, _paths),
+        "subject": (_nodes, _buffers, _kernels),
+        "variant": (_variants,),
+        "module": (_python_files,),
+        "place": (_topics,),
+        "case": (_keys_of_scenario("cases"),),
+        "knob": (_keys_of_scenario("defaults", "="),),
+        "node kind": (_node_kinds,),
+        "trait": (_traits,),
+        "rewrite": (_specs, _runs_and_graphs, _paths),
+    }.items()
+}
+"""What the words of an option or argument are -> click's type of it."""

@@ -1,20 +1,18 @@
-"""The parameters that verbs share: a table of options, quantities, and names with where to look for them."""
+"""How a verb is made of a function and its records; and names with where to look for them, in any order."""
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterator, Sequence
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
-from click.shell_completion import CompletionItem
+from msgspec import Struct
 
-from inductor_probe.cli.completion import MODULE
+from inductor_probe.cli.options import parameters_of, typed_values
 from inductor_probe.cli.screen import FORM, GITHUB, SUBJECT, OutputFormat, relative, say
 from inductor_probe.discovery.discover import find
 from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError
@@ -23,10 +21,9 @@ from inductor_probe.report.units import first_names
 
 if TYPE_CHECKING:
     from inductor_probe.api.session import Graph
+    from inductor_probe.api.verbs import Target
 
 Answer = TypeVar("Answer")
-Function = TypeVar("Function", bound=Callable[..., Any])
-Decorator = Callable[[Function], Function]
 
 _TARGETS = {
     "[RUN|GRAPH]": "RUN or GRAPH is a path, a graph's name (model__0_inference_0.0), a label, or the start "
@@ -36,40 +33,50 @@ _TARGETS = {
 }
 """The word for a target in the usage line of a verb -> the last paragraph of its help."""
 
-_JSON = (
-    click.option("--json", is_flag=True, help="Print JSON; less of it with --fields, --limit, --compact."),
-    click.option("--fields", default="", metavar="KEYS", hidden=True),
-    click.option("--limit", type=click.IntRange(min=0), metavar="N", hidden=True),
-    click.option("--compact", is_flag=True, hidden=True),
-)
-"""How an answer is printed for programs: docs/json.md explains the three that are hidden."""
-IN_GITHUB = click.option(
-    "--github", is_flag=True, help="Write annotations and a summary of the job for GitHub Actions, too."
+_GITHUB = click.Option(
+    ["--github"],
+    is_flag=True,
+    help="Write annotations and a summary of the job for GitHub Actions, too.",
 )
 
 
-def _format_option(formats: Sequence[str]) -> Decorator[Any]:
+def _of_form(formats: Sequence[str]) -> Iterator[click.Parameter]:
+    """Yield the options that say how an answer is printed: docs/json.md explains those that are hidden."""
     *others, last = (f"{name} (for an issue)" if name == "markdown" else name for name in formats)
-    return click.option(
-        "--format",
-        "output_format",
-        type=click.Choice(formats),
-        default="terminal",
-        metavar="FORM",
+    yield click.Option(
+        ["output_format", "--format"], type=click.Choice(formats), default="terminal", metavar="FORM",
         help=f"{', '.join(others)} or {last}.",
-    )
+    )  # fmt: skip
+    about = "Print JSON; less of it with --fields, --limit, --compact."
+    yield click.Option(["--json"], is_flag=True, help=about)
+    yield click.Option(["--fields"], default="", metavar="KEYS", hidden=True)
+    yield click.Option(["--limit"], type=click.IntRange(min=0), metavar="N", hidden=True)
+    yield click.Option(["--compact"], is_flag=True, hidden=True)
 
 
-def command(
-    *parameters: Decorator[Any], formats: Sequence[str] = get_args(OutputFormat), **attributes: Any
+def verb(
+    record: type[Struct],
+    shown: type[Struct] | None = None,
+    *further: click.Parameter,
+    arguments: bool = True,
+    formats: Sequence[str] = get_args(OutputFormat),
+    github: bool = False,
+    cls: type[click.Command] = click.Command,
+    **attributes: Any,
 ) -> Callable[[Callable[..., int]], click.Command]:
-    """Make a verb of a function: its parameters in this order, --format, and in its help what a target is.
+    """Make a verb of a function of the record of its options, and of that of how the answer is shown.
 
     The function gets the value of --format, or `json` with --json, as `output_format`.
+
+    Args:
+        record: what the verb is asked for. shown: what the command line alone has.
+        further: arguments or options that no record has; the function gets them by name.
+        arguments: whether the arguments of the record are typed; else `further` has them.
+        formats: of the answer. github: whether it may be written for GitHub Actions, too.
+        cls, attributes: of the command.
     """
 
-    def decorate(verb: Callable[..., int]) -> click.Command:
-        @wraps(verb)
+    def decorate(function: Callable[..., int]) -> click.Command:
         def run(
             *, json: bool, output_format: str, fields: str, limit: int | None, compact: bool, **values: Any
         ) -> int:
@@ -81,106 +88,25 @@ def command(
             context = click.get_current_context()
             context.meta[FORM] = JsonForm(keys, limit, compact)
             context.meta[GITHUB] = values.pop("github", False)
-            return verb(**values, output_format="json" if json else output_format)
+            records = [kind(**typed_values(context, kind, values)) for kind in (record, shown) if kind]
+            return function(*records, **values, output_format="json" if json else output_format)
 
-        for parameter in reversed((*parameters, _format_option(formats), *_JSON)):
-            run = parameter(run)
-        made: click.Command = click.command(**attributes)(run)
-        made.help = cleandoc(verb.__doc__ or "")
-        metavars = [parameter.metavar or "" for parameter in made.params]
+        parameters = [
+            *further,
+            *parameters_of(record, arguments=arguments),
+            *(parameters_of(shown) if shown else ()),
+            *([_GITHUB] if github else []),
+            *_of_form(formats),
+        ]
+        help_text = cleandoc(function.__doc__ or "")
+        metavars = [parameter.metavar or "" for parameter in parameters]
         for target, sentence in _TARGETS.items():
             if any(target in metavar for metavar in metavars):
-                made.help += f"\n\n{sentence}"
-        return made
+                help_text += f"\n\n{sentence}"
+        name = function.__name__.replace("_", "-")
+        return cls(name, callback=run, params=parameters, help=help_text, **attributes)
 
     return decorate
-
-
-def percent(text: str) -> float:
-    """Return `1%` or `0.01` as a number over 0 and under 1."""
-    match = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?(%?)", text)
-    share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
-    if not 0 < share < 1:
-        raise click.BadParameter(
-            f"invalid share {text!r}: it must be over 0 and under 1 (examples: 1%, 0.01)"
-        )
-    return share
-
-
-def seconds(text: str) -> float:
-    """Return `500ms`, `10s`, `2m` or a number of seconds in seconds."""
-    units = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0}
-    match = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?(ms|s|min|m|)", text)
-    if match is None or not (number := float(match[1]) * units[match[2]]):
-        raise click.BadParameter(f"invalid duration {text!r} (examples: 500ms, 10s, 2m)")
-    return number
-
-
-def _size(text: str) -> tuple[str, int]:
-    match = re.fullmatch(r"(\w+)=(\d{1,18})", text)
-    if match is None:
-        raise click.BadParameter(f"invalid size {text!r} (example: s77=128)")
-    return match[1], int(match[2])
-
-
-def _flags(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise click.BadParameter(f"invalid flags {text!r}: {error}") from error
-
-
-class CommaList(click.ParamType):  # type: ignore[type-arg]
-    """`random,zeros`, or numbers over 0 (`1,2`) where there are no `words` to complete; each once."""
-
-    name = "list"
-
-    def __init__(self, words: Sequence[str] = ()) -> None:
-        self.words = words
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Return what the last word of the list may be."""
-        head, comma, last = incomplete.rpartition(",")
-        return [CompletionItem(head + comma + word) for word in self.words if word.startswith(last)]
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int | str, ...]:
-        """Return the words or numbers."""
-        parts = [part.strip() for part in str(value).split(",")]
-        if self.words and all(parts):
-            return tuple(dict.fromkeys(parts))
-        if self.words or not all(part.isdecimal() and int(part) for part in parts):
-            example = f"{self.words[0]} or {','.join(self.words[:2])}" if self.words else "1 or 1,2"
-            self.fail(f"invalid list {value!r} (examples: {example})", param, ctx)
-        return tuple(dict.fromkeys(map(int, parts)))
-
-
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "--out": {"type": click.Path(file_okay=False, path_type=Path),
-              "help": "Folder for torch_compile_debug; the working folder if left out."},
-    "--output": {"type": click.Path(dir_okay=False, path_type=Path)},
-    "--trust": {"is_flag": True, "help": "Run code that is not known to be made here. Read it first."},
-    "--budget": {"type": seconds, "metavar": "TIME", "default": "10s"},
-    "--margin": {"type": percent, "metavar": "PERCENT"},
-    "--cold/--warm": {"default": None},
-    "--executor": {"type": click.Choice(["local", "ray"]), "default": "local",
-                   "help": "On this machine, or on the nodes of a Ray cluster.  [local]"},
-    "--size": {"type": _size, "multiple": True, "metavar": "NAME=SIZE",
-               "help": "Bind a symbolic size: s77=128."},
-    "--import": {"type": MODULE, "multiple": True, "metavar": "MODULE",
-                 "help": "Import first: it registers custom operators."},
-    "--cxxflags": {"type": _flags, "metavar": "FLAGS", "default": "",
-                   "help": "Flags behind inductor's own: '-O2 -g'."},
-}  # fmt: skip
-"""Options that several verbs have -> what they have in common."""
-
-
-def shared_option(name: str, *names: str, **attributes: Any) -> Decorator[Any]:
-    """Return an option of the table, with further names and what is special to a verb."""
-    return click.option(name, *names, **{**_OPTIONS[name], **attributes})
 
 
 def resolve(
@@ -238,7 +164,7 @@ def resolve(
     raise next((error for target, error in failures if target and _exists(target)), failures[0][1])
 
 
-def first_graph(kernel: str | None, target: str | Path | None) -> tuple[Graph, str | None]:
+def first_graph(kernel: str | None, target: Target) -> tuple[Graph, str | None]:
     """Return the graph of a target that a verb is about which runs or writes something, with a kernel of it.
 
     If several graphs have the kernel, the first is taken, and a message names the others.
@@ -268,7 +194,7 @@ def said_first(graphs: Sequence[Graph], having: str = "") -> Graph:
     return graph
 
 
-def first_kernel(kernel: str | None, target: str | Path | None) -> tuple[Graph, str]:
+def first_kernel(kernel: str | None, target: Target) -> tuple[Graph, str]:
     """Return what `first_graph` does; without a name the only kernel of the graph."""
     graph, name = first_graph(kernel, target)
     return graph, name or graph.kernel().name

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 import inductor_probe as ip
-from inductor_probe.cli.completion import TARGET
-from inductor_probe.cli.parameters import IN_GITHUB, command
+from inductor_probe.cli.parameters import verb
 from inductor_probe.cli.screen import OutputFormat, complain, give, give_rows, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.model.runs import Removal, RemovalResult, RunsOutput
+from inductor_probe.options.reading import CheckOptions, DoctorOptions, RunsOptions
 from inductor_probe.report.pages.runs import removal_lines
 from inductor_probe.report.units import bytes_text, counted
 
 
-@command(click.argument("targets", nargs=-1, metavar="[PATH|RUN|GRAPH]...", type=TARGET), IN_GITHUB)
-def check(targets: tuple[str, ...], *, output_format: OutputFormat) -> int:
+@verb(CheckOptions, github=True)
+def check(options: CheckOptions, *, output_format: OutputFormat) -> int:
     """Read everything below each PATH, and say what is missing, damaged, not understood or not linked.
 
     PATH is a torch_compile_debug tree, a run, a graph's folder, an archive of one, or any folder above; RUN
     or GRAPH a label, a name, or the start of one; the latest run if left out. For each kind of file, the
     lines that were read, checked, or only counted are shown. Exit status 1 if anything is wrong.
     """
-    check = ip.check(*targets)
+    check = ip.check(options)
     return give(check, output_format, ok=check.sound)
 
 
-@command()
-def doctor(*, output_format: OutputFormat) -> int:
+@verb(DoctorOptions)
+def doctor(options: DoctorOptions, *, output_format: OutputFormat) -> int:
     """Say in a line each, with the remedy, whether this machine is fit for dumps and timings.
 
     Python, torch and its build, triton, the C++ compiler with OpenMP (a kernel is compiled as inductor does),
@@ -41,28 +41,26 @@ def doctor(*, output_format: OutputFormat) -> int:
     """
     if sys.stderr.isatty():
         say("importing torch in a child process; the first time on a machine this takes about 20 s")
-    health = ip.doctor()
+    health = ip.doctor(options)
     return give(health, output_format, ok=health.fit)
 
 
-@command(
-    click.argument("targets", nargs=-1, metavar="[PATH|RUN]...", type=TARGET),
-    click.option("--older-than", metavar="AGE", help="Only runs older than this: 30m, 12h, 7d, 2w."),
-    click.option("--empty", is_flag=True, help="Only runs in which nothing was dumped."),
-    click.option("--rm", is_flag=True, help="Remove the runs that are named or selected."),
-    click.option("--dry-run", is_flag=True, help="With --rm: say what would go, and remove nothing."),
-    click.option("--yes", is_flag=True, help="With --rm: do not ask."),
-)
-def runs(
-    targets: tuple[str, ...],
-    *,
-    older_than: str | None,
-    empty: bool,
-    rm: bool,
-    dry_run: bool,
-    yes: bool,
-    output_format: OutputFormat,
-) -> int:
+class RemoveRuns(Struct, frozen=True):
+    """What is done with runs: `plan_removal` and `remove_run` in Python.
+
+    Attributes:
+        rm: Remove the runs that are named or selected.
+        dry_run: With --rm: say what would go, and remove nothing.
+        yes: With --rm: do not ask.
+    """
+
+    rm: bool = False
+    dry_run: bool = False
+    yes: bool = False
+
+
+@verb(RunsOptions, RemoveRuns)
+def runs(options: RunsOptions, do: RemoveRuns, *, output_format: OutputFormat) -> int:
     """List the runs at and below PATH, the latest first; those below the working folder if left out.
 
     RUN is a run's path, label, folder name or the start of one. --rm removes only what is provably a run: a
@@ -70,15 +68,14 @@ def runs(
     prevents it. Links are never followed, and nothing outside of the run's folder is removed but its own
     trace log.
     """
-    selected = older_than is not None or empty
-    if rm and not targets and not selected:
+    selected = options.older_than is not None or options.empty
+    if do.rm and not options.targets and not selected:
         raise ProbeError(
             "--rm needs the runs to remove", "name runs, or select them with --older-than 7d or --empty"
         )
-    age = _age(older_than) if older_than is not None else None
-    runs = ip.runs(*targets, older_than=age, empty=empty, exact=rm and not selected)
-    if rm:
-        return _remove(runs, dry_run=dry_run, yes=yes, json=output_format == "json")
+    runs = ip.runs(replace(options, exact=do.rm and not selected))
+    if do.rm:
+        return _remove(runs, dry_run=do.dry_run, yes=do.yes, json=output_format == "json")
     return give_rows(runs, output_format)
 
 
@@ -126,11 +123,3 @@ def _confirmed(plans: list[Removal]) -> bool:
 
 def _total(plans: list[Removal]) -> str:
     return f"{counted(len(plans), 'run')}, {bytes_text(sum(plan.size for plan in plans))}"
-
-
-def _age(text: str) -> timedelta:
-    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-    match = re.fullmatch(r"(\d{1,6})\s*([smhdw])", text)
-    if not match:
-        raise ProbeError(f"invalid age {text!r}", "for example 30m, 12h, 7d, 2w")
-    return timedelta(**{units[match[2]]: int(match[1])})

@@ -21,18 +21,17 @@ from inductor_probe.files import seen_from
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.output import Failure, FailureOutput, Output
 from inductor_probe.model.span import Problem
+from inductor_probe.options.verb import Progress
 from inductor_probe.report.document import Document, Inline, Line
 from inductor_probe.report.json_form import JsonForm
 from inductor_probe.report.markdown import to_markdown
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.terminal import Terminal, plain_console
-from inductor_probe.report.units import counted, one_word
+from inductor_probe.report.units import one_word
 from inductor_probe.report.visible import visible
 
 if TYPE_CHECKING:
-    from inductor_probe.api.on_disk import GraphOnDisk
     from inductor_probe.api.rows import Rows
-    from inductor_probe.model.bench import BenchSettings
 
 OutputFormat = Literal["terminal", "markdown", "json"]
 """How a verb prints its result."""
@@ -40,8 +39,6 @@ OutputFormat = Literal["terminal", "markdown", "json"]
 FORM, SUBJECT, GITHUB = "json form", "about one subject", "for GitHub"
 """In click's context of a verb: how its JSON is printed, whether a name in its arguments was found, and
 whether GitHub Actions is to show its result."""
-_LONG_S = 10.0
-"""Measuring that takes longer begins with an estimate."""
 _PIPE_WIDTH = 10_000
 """Columns of a pipe: nothing is cut or wrapped there, so that `grep` sees whole lines."""
 
@@ -141,42 +138,57 @@ def say(text: Inline) -> None:
     console.print(Terminal([Line(text, whole=True)]), crop=False)
 
 
-def say_duration(graphs: Sequence[GraphOnDisk], settings: BenchSettings, times: int = 1) -> None:
-    """Say about how long measuring each of some graphs takes, where that is long, and what it consists of."""
-    from inductor_probe.api.own_call import seconds_around
+class Screen(Progress):
+    """Shows on standard error what a verb does: in a line that the next one replaces, if it is a terminal."""
 
-    if not graphs:
-        return
-    around, runs = seconds_around(graphs, settings)
-    measuring = settings.budget * len(graphs)
-    if (whole := times * (measuring + around)) < _LONG_S:
-        return
-    script = f", the script runs {counted(times * runs, 'time')}" if runs else ""
-    say(f"this takes about {whole:.0f} s: {times * measuring:.3g} s of measuring{script}")
+    def __init__(self, show: Callable[[Shown], None] | None = None) -> None:
+        super().__init__()
+        self._show = show
+        self._width = plain_console(file=sys.stderr).width if sys.stderr.isatty() else 0
+        self._begin: float | None = None
+
+    def __call__(self, text: str) -> None:
+        """Show what is done now, and for how long such is shown already."""
+        if not self._width:  # nobody waits there
+            return
+        self._begin = time.monotonic() if self._begin is None else self._begin
+        seconds = time.monotonic() - self._begin
+        line = visible(f"{text} ... ({seconds:.0f} s)" if seconds >= 1 else f"{text} ...")
+        sys.stderr.write(f"\r{line[: self._width - 1]}\x1b[K")
+        sys.stderr.flush()
+
+    def part(self, view: Shown) -> None:
+        """Show a part of the answer, where the verb shows parts."""
+        self.clear()
+        if self._show is not None:
+            self._show(view)
+
+    def say(self, text: Inline) -> None:
+        """Print it, in the place of the line."""
+        self.clear()
+        say(text)
+
+    def warn(self, text: str) -> None:
+        """Print a warning, in the place of the line."""
+        self.clear()
+        say_warning(text)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._begin is not None:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+        self._begin = None
 
 
 @contextmanager
-def progress_line() -> Iterator[Callable[[str], None] | None]:
-    """Give a function that says what is being done, in one line that the next one replaces; it vanishes.
-
-    None where standard error is no terminal: nobody waits there.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    width, begin = plain_console(file=sys.stderr).width, time.monotonic()
-
-    def progress(text: str) -> None:
-        seconds = time.monotonic() - begin
-        line = visible(f"{text} ... ({seconds:.0f} s)" if seconds >= 1 else f"{text} ...")
-        sys.stderr.write(f"\r{line[: width - 1]}\x1b[K")
-        sys.stderr.flush()
-
+def progress_line(show: Callable[[Shown], None] | None = None) -> Iterator[Screen]:
+    """Give what shows progress; its line vanishes at the end. `show` is called with parts of the answer."""
+    screen = Screen(show)
     try:
-        yield progress
+        yield screen
     finally:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        screen.clear()
 
 
 def say_warning(text: str) -> None:

@@ -6,75 +6,25 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
+from msgspec.structs import replace
 
 import inductor_probe as ip
-from inductor_probe.cli.completion import CASE, GPU, KNOB, PLACE, SCRIPT, SUBJECT
-from inductor_probe.cli.flips import flip_options
-from inductor_probe.cli.parameters import command, shared_option
-from inductor_probe.cli.screen import OutputFormat, complain, give, relative, say, say_warning
+from inductor_probe.cli.parameters import verb
+from inductor_probe.cli.screen import OutputFormat, complain, give, progress_line, relative, say, say_warning
 from inductor_probe.discovery.dump_processes import process_name, process_of
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest, ScriptForm
 from inductor_probe.model.runs import NextStep, RunSummary
+from inductor_probe.options.programs import DebugOptions, DumpOptions
 from inductor_probe.report.pages.runs import next_step
 from inductor_probe.report.units import one_word
 from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.runs import how_it_ended
-
-if TYPE_CHECKING:
-    from inductor_probe.debugging import BreakpointPlan, Endpoint
-
-
-def set_values(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
-    """Return what `--set NAME=VALUE` sets: knobs of the scenario, and settings of torch."""
-    knobs = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise ProbeError(
-                f"invalid setting --set {pair}: write NAME=VALUE",
-                "for example --set dtype=float32, --set inductor.cpp.simdlen=256",
-            )
-        knobs[name] = value
-    return knobs
-
-
-SETTINGS = click.option(
-    "--set", "knobs", multiple=True, type=KNOB, callback=set_values, metavar="NAME=VALUE",
-    help="Set a knob of the scenario, or a setting of torch (inductor.cpp.simdlen=256).",
-)  # fmt: skip
-
-
-def _variables(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
-    """Return what `--env NAME=VALUE` sets."""
-    variables = dict(pair.partition("=")[::2] for pair in pairs)
-    for pair in pairs:
-        if not pair.partition("=")[0] or "=" not in pair:
-            raise ProbeError(
-                f"invalid variable --env {pair}: write NAME=VALUE", "for example --env OMP_NUM_THREADS=1"
-            )
-    if variables:
-        from inductor_probe.capture.process import check_variables
-
-        check_variables(variables)
-    return variables
-
-
-VARIABLES = click.option(
-    "--env", multiple=True, callback=_variables, metavar="NAME=VALUE",
-    help="Set a variable of the environment, for the script alone.",
-)  # fmt: skip
-
-
-SIMULATED = click.option(
-    "--target", type=GPU, metavar="NAME|FILE.toml",
-    help="Generate code for this GPU, simulated: h200, h100, a100, l4, rtx4090, t4, or the file's.",
-)  # fmt: skip
 
 
 class DumpCommand(click.Command):
@@ -95,6 +45,7 @@ class DumpCommand(click.Command):
             args = [*own, "--", *theirs]
         rest = super().parse_args(ctx, args)
         ctx.params["form"] = form
+        ctx.set_parameter_source("form", ParameterSource.COMMANDLINE)
         return rest
 
     def _parts(self, args: list[str]) -> tuple[ScriptForm, list[str], list[str]]:
@@ -109,37 +60,14 @@ class DumpCommand(click.Command):
         return "script", args, []
 
 
-_SCRIPT = (
-    click.argument("script", type=SCRIPT),
-    click.argument("args", nargs=-1, metavar="[-- ARGS]"),
-    click.option(
-        "--case", "cases", multiple=True, type=CASE, help="A case of the scenario; all of them if left out."
-    ),
-    SETTINGS,
+_MODULE = click.Option(
+    ["module", "-m"], metavar="MODULE [ARGS]", expose_value=False,
+    help="Run a module as python -m does, in place of SCRIPT.",
 )  # fmt: skip
 
 
-@command(
-    *_SCRIPT,
-    VARIABLES,
-    click.option("--label", help="A name to find the run by."),
-    click.option(
-        "--save-inputs", is_flag=True, help="Keep every graph's real inputs, and constants of any size."
-    ),
-    click.option(
-        "--no-record", "record", flag_value=False, default=True,
-        help="Do not record what inductor decides, and why.",
-    ),
-    SIMULATED,
-    flip_options,
-    shared_option("--out"),
-    click.option(
-        "-m", "module", metavar="MODULE [ARGS]", expose_value=False,
-        help="Run a module as python -m does, in place of SCRIPT.",
-    ),
-    cls=DumpCommand,
-)  # fmt: skip
-def dump(script: str, *, output_format: OutputFormat, **options: Any) -> int:
+@verb(DumpOptions, None, _MODULE, cls=DumpCommand)
+def dump(options: DumpOptions, *, output_format: OutputFormat) -> int:
     """Run SCRIPT with its own empty inductor caches and dump every graph that inductor compiles.
 
     SCRIPT is any Python script that calls torch.compile: a path, or the bare name of one here or in the
@@ -152,27 +80,14 @@ def dump(script: str, *, output_format: OutputFormat, **options: Any) -> int:
     Processes that it starts, or forks, are followed: each that compiles has a run, and the runs are one dump.
     """
     if sys.stderr.isatty():
-        say(f"running {script} with empty caches: every kernel is compiled again")
+        say(f"running {options.script} with empty caches: every kernel is compiled again")
+    options = replace(options, stdout_to_stderr=output_format == "json")
     with _signals_left_to_the_dump():
-        return _show_run(ip.dump(script, stdout_to_stderr=output_format == "json", **options), output_format)
+        return _show_run(ip.dump(options), output_format)
 
 
-@command(
-    *_SCRIPT,
-    click.option("--break", "places", multiple=True, type=PLACE, metavar="PLACE", help="Stop there."),
-    click.option(
-        "--break-on", "subjects", multiple=True, type=SUBJECT, metavar="SUBJECT",
-        help="Stop when the compiler decides on it.",
-    ),
-    click.option(
-        "--listen", metavar="[HOST:]PORT",
-        help="Where the editor attaches; this machine's port 5678 if left out.",
-    ),
-    click.option("--pdb", is_flag=True, help="Stop in this terminal instead, with pdb."),
-    shared_option("--out"),
-    context_settings={"max_content_width": 80},
-)  # fmt: skip
-def debug(script: str, *, listen: str | None, pdb: bool, output_format: OutputFormat, **options: Any) -> int:
+@verb(DebugOptions, context_settings={"max_content_width": 80})
+def debug(options: DebugOptions, *, output_format: OutputFormat) -> int:
     """Dump SCRIPT as `probe dump` does, under a debugger that stops in the compiler.
 
     \b
@@ -191,41 +106,9 @@ def debug(script: str, *, listen: str | None, pdb: bool, output_format: OutputFo
 
     In the script itself, write breakpoint().
     """
-    if pdb and listen is not None:
-        raise ProbeError("--pdb and --listen exclude each other", "--pdb stays in this terminal")
-    with ExitStack() as during_the_dump:
-
-        def before(plan: BreakpointPlan, endpoint: Endpoint | None) -> None:
-            _say_breakpoints(plan, endpoint)
-            during_the_dump.enter_context(_signals_left_to_the_dump())
-
-        run = ip.debug(
-            script,
-            listen=None if pdb else listen or "5678",
-            stdout_to_stderr=output_format == "json",
-            before=before,
-            **options,
-        )
-        return _show_run(run, output_format)
-
-
-def _say_breakpoints(plan: BreakpointPlan, endpoint: Endpoint | None) -> None:
-    """Say where it will stop, and how an editor attaches."""
-    from inductor_probe.debugging import instructions, offer_launch_configuration
-
-    for missing in plan.missing:
-        say_warning(missing)
-    for item in plan.breakpoints:
-        condition = f" if {item.condition}" if item.condition and not item.event else ""
-        say(f"will stop: {item}{condition}, {Path(item.path).name}:{item.line}")
-    if endpoint is None:
-        return
-    if not endpoint.is_loopback:
-        say_warning(f"anyone who can reach {endpoint} can run code as you")
-    if sentence := offer_launch_configuration(Path.cwd(), endpoint):
-        say(sentence)
-    for editor, step in instructions(endpoint):
-        say(f"{editor:<9} {step}")
+    options = replace(options, stdout_to_stderr=output_format == "json")
+    with progress_line() as progress, _signals_left_to_the_dump():
+        return _show_run(ip.debug(options, progress=progress), output_format)
 
 
 @contextmanager

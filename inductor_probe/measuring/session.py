@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from datetime import datetime, timezone
 from functools import partial
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from inductor_probe import __version__
 from inductor_probe.errors import ProbeError
 from inductor_probe.executors.cluster import RayExecutor
-from inductor_probe.executors.local import Executor, ExecutorName, LocalExecutor, Needs, UserFile
+from inductor_probe.executors.local import Executor, LocalExecutor, Needs, UserFile
 from inductor_probe.measuring.plan import Plan, PlannedRow
-from inductor_probe.measuring.rows import Progress
+from inductor_probe.measuring.rows import Progress as Tell
 from inductor_probe.measuring.worker import MeasuredRow, RowWorker, row_name
 from inductor_probe.model.perf import CaseKey, PerfRow, PerfRun
 from inductor_probe.model.timing import Roofline
+from inductor_probe.options.cases import PerfOptions
+from inductor_probe.options.fields import words_of
+from inductor_probe.options.verb import Progress
+from inductor_probe.report.units import counted
 
 _MOST_AT_ONCE = 8
 
@@ -28,39 +33,23 @@ Begin = Callable[[PerfRun], PerfRun]
 Save = Callable[[PerfRun], object]
 
 
-def run_plan(
-    plan: Plan,
-    begin: Begin,
-    save: Save,
-    *,
-    command: Sequence[str] = (),
-    started: str = "",
-    python: Path | None = None,
-    second: Path | None = None,
-    executor: ExecutorName = "local",
-    left_out: Callable[[Sequence[PlannedRow]], None] = lambda rows: None,
-    warn: Progress = lambda text: None,
-    progress: Progress = lambda text: None,
-) -> PerfRun:
+def run_plan(plan: Plan, options: PerfOptions, begin: Begin, save: Save, progress: Progress) -> PerfRun:
     """Measure all rows of a plan; this executes the script, and the code that inductor generates for it.
 
     Args:
-        plan: what and how.
+        plan: what and how. options: under which interpreters, and where; this machine lists the rows in any
+            case.
         begin, save: see their types; `save` is called after each row.
-        command, started: for the record.
-        python: another interpreter. second: one that takes turns with it, row by row and lap by lap.
-        executor: where rows are measured. This machine lists them in any case.
-        left_out: is called with the cases that cannot run there.
-        warn: is called with what happens to nodes.
-        progress: is called with what is done next, and how long it may take.
+        progress: hears what is done next, how long it may take, which cases cannot run, and what happens to
+            nodes.
 
     Raises:
         ProbeError: the script cannot be loaded, nothing matches, or a file cannot be written; ray is not
             installed, or there is no cluster.
     """
     file = UserFile.read(plan.script)
-    runner = RayExecutor(warn=warn) if executor == "ray" else LocalExecutor()
-    pythons = [python, *([second] if second is not None else [])]
+    runner = RayExecutor(warn=progress.warn) if options.executor == "ray" else LocalExecutor()
+    pythons = options.interleave or (options.python,)
     worker = RowWorker(plan, file, pythons, progress)
     try:
         progress("importing torch and inductor")
@@ -73,8 +62,8 @@ def run_plan(
             raise ProbeError(
                 f"no case of {plan.script} can run here: {missing[0].missing}", "see --device and --case"
             )
-        if missing:
-            left_out(missing)
+        for reason, number in Counter(row.missing for row in missing).items():
+            progress.warn(f"{counted(number, 'case')} left out: {reason}")
         keys = [row.key for row in rows if not row.missing]
         node = worker.node
         run = begin(
@@ -82,22 +71,22 @@ def run_plan(
                 name="",
                 probe=__version__,
                 scenario=plan.scenario,
-                command=tuple(command),
-                started=started,
+                command=("probe", "perf", *words_of(options)),
+                started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
                 settings=plan.settings,
                 interpreter=node.interpreter,
                 machine=node.machine,
                 planned=len(keys),
                 other=node.other,
-                executor=executor,
+                executor=options.executor,
             )
         )
         if isinstance(runner, RayExecutor):
             worker.close()
-            make: Callable[[Progress], RowWorker] = partial(RowWorker, plan, file, pythons)
+            make: Callable[[Tell], RowWorker] = partial(RowWorker, plan, file, pythons)
         else:
 
-            def make(tell: Progress) -> RowWorker:
+            def make(tell: Tell) -> RowWorker:
                 worker.progress = tell  # it has imported torch already
                 return worker
 
@@ -118,7 +107,7 @@ def _on_cluster(rows: Sequence[PlannedRow], gpus: int) -> tuple[PlannedRow, ...]
 
 def _measure_all(  # noqa: PLR0917 - what a run consists of
     executor: Executor,
-    make: Callable[[Progress], RowWorker],
+    make: Callable[[Tell], RowWorker],
     plan: Plan,
     keys: Sequence[CaseKey],
     run: PerfRun,

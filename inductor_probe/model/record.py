@@ -35,3 +35,18 @@ def defaults(kind: type[Struct]) -> dict[str, Any]:
     """Return the defaults of the fields that have one, without evaluating any annotation."""
     pairs = zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False)
     return {name: value for name, value in pairs if value is not NODEFAULT}
+
+
+def docstring_parts(text: str) -> tuple[str, list[str]]:
+    """Return what a record's docstring says of the whole, and the entries below `Attributes:`.
+
+    An entry is `name: text`, whose further lines stand below it, without what indents them.
+    """
+    whole, _, attributes = text.partition("\nAttributes:\n")
+    entries: list[str] = []
+    for line in attributes.partition("\n\n")[0].splitlines():
+        if line.startswith(" " * 8) and entries:
+            entries[-1] += f"\n{line.strip()}"
+        else:
+            entries.append(line.strip())
+    return whole.partition("\nRaises:")[0].strip(), entries

@@ -53,7 +53,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> ip.Accuracy:
     folder = tmp_path_factory.mktemp("interpreted")
     script = folder / "planted.py"
     script.write_text(SCRIPT)
-    return ip.accuracy(ip.dump(script, target="h100", out=folder), try_s=0.0)
+    return ip.accuracy(ip.dump(script, target="h100", out=folder), tries=False)
 
 
 def test_a_fault_of_triton_code_is_found_without_a_gpu(answer: ip.Accuracy) -> None:

@@ -85,7 +85,7 @@ def found(text: str, folder: Path) -> list[tuple[str, str, str]]:
     """Return the layer, operator and line of all that is named in a script."""
     script = folder / "planted.py"
     script.write_text(text)
-    record = ip.accuracy(ip.dump(script, out=folder), try_s=0.0).record
+    record = ip.accuracy(ip.dump(script, out=folder), tries=False).record
     wrong = [*record.wrong, *(one for graph in record.graphs for one in graph.wrong)]
     return [(one.layer, one.operator, one.user_line.text if one.user_line else "") for one in wrong]
 

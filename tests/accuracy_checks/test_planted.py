@@ -165,7 +165,7 @@ torch.compile(lambda x, w: (x @ w).sin() @ w)(torch.randn(16, 32), torch.randn(3
 def test_a_graph_with_a_wrapper_in_cpp_is_followed_launch_by_launch(tmp_path: Path) -> None:
     script = tmp_path / "wrapped.py"
     script.write_text(WRAPPED)
-    answer = ip.accuracy(ip.dump(script, out=tmp_path), try_s=0.0)
+    answer = ip.accuracy(ip.dump(script, out=tmp_path), tries=False)
     assert [(one.layer, one.operator, one.node) for one in answer.record.graphs[0].wrong] == [
         ("codegen", "aten.sin", "op1")
     ]

@@ -424,7 +424,7 @@ def test_a_gain_beyond_what_is_allowed_fails_where_that_is_asked_for(
     def known(a: ip.Run, *arguments: object, **options: object) -> ip.Trials:
         return ip.Trials(a, (gain, same, slower))
 
-    monkeypatch.setattr("inductor_probe.cli.whatif.try_candidates", known)
+    monkeypatch.setattr("inductor_probe.api.otherwise.try_candidates", known)
     assert cli.run(["whatif", "plain", "--try-all", "--fail-if-faster", share]) == status
     shown = capsys.readouterr()
     says = f"{FASTER}: 10.0 % faster (9.0 to 11.0 % less time), same result"

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.api.trust import lacks_gpu, trust_of
+from inductor_probe.api.whatif import whatif_of_runs
 from inductor_probe.model.manifest import Manifest, SimulatedGpu
 from inductor_probe.model.runs import MadeHere, OtherWriters, RecordProblem
 from inductor_probe.report.words.runs import refusal
@@ -86,7 +87,7 @@ def test_what_changed_is_shown_where_no_gpu_can_time_it(tmp_path: Path) -> None:
     gpu = SimulatedGpu("h200", "NVIDIA H200", "9.0", ())
     for side in (a, b):
         side.debug_dir = replace(side.debug_dir, manifest=replace(CLAIMS, gpu=gpu))
-    graph = ip.whatif(a, b).graphs[0]
+    graph = whatif_of_runs(a, b).graphs[0]
     assert graph.not_timed == "no-gpu"
     assert graph.message.endswith("a simulated NVIDIA H200, and this machine has no GPU to run it on")
     assert "reduction_hint" in {fact.name for match in graph.diff.kernels for fact in match.facts}

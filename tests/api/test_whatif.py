@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 import inductor_probe as ip
+from inductor_probe.api.whatif import whatif_of_runs
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.own_call import OwnPair
 from inductor_probe.report.pages.whatif import whatif_sentence
@@ -68,7 +69,7 @@ def here(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_setting_that_changes_a_decision_is_checked_and_timed(here: Path) -> None:
     a, b = ip.open_run("plain"), ip.open_run("vectorised")
-    answer = ip.whatif(a, b, QUICK, candidate=ip.Candidate(settings=tuple(HEURISTICS.items())))
+    answer = whatif_of_runs(a, b, QUICK, candidate=ip.Candidate(settings=tuple(HEURISTICS.items())))
     (graph,) = answer.graphs
     assert answer.correct
     assert [change.decision.kind for change in graph.asked if change.a] == ["vectorisation"]
@@ -94,7 +95,7 @@ def test_a_setting_that_changes_a_decision_is_checked_and_timed(here: Path) -> N
 
 def test_samples_stay_beside_the_graph_and_can_be_judged_again(here: Path) -> None:
     run = ip.open_run("plain")
-    answer = ip.whatif(run, ip.open_run("vectorised"), QUICK)
+    answer = whatif_of_runs(run, ip.open_run("vectorised"), QUICK)
     (graph,) = answer.graphs
     assert graph.file is not None
     assert graph.file.parent == run.graphs[0].path
@@ -109,7 +110,7 @@ def test_samples_stay_beside_the_graph_and_can_be_judged_again(here: Path) -> No
 
 
 def test_other_values_are_wrong_and_never_a_gain(here: Path) -> None:
-    answer = ip.whatif(ip.open_run("plain"), ip.open_run("other_values"), QUICK)
+    answer = whatif_of_runs(ip.open_run("plain"), ip.open_run("other_values"), QUICK)
     assert not answer.correct
     (graph,) = answer.graphs
     assert whatif_sentence(graph).startswith("B is WRONG") or "of B is WRONG" in whatif_sentence(graph)
@@ -120,7 +121,7 @@ def test_other_values_are_wrong_and_never_a_gain(here: Path) -> None:
 
 
 def test_each_side_is_compiled_for_the_vectors_that_it_is_written_for(here: Path) -> None:
-    answer = ip.whatif(ip.open_run("adding"), ip.open_run("adding_without_vectors"), QUICK)
+    answer = whatif_of_runs(ip.open_run("adding"), ip.open_run("adding_without_vectors"), QUICK)
     assert answer.correct
     (graph,) = answer.graphs
     assert graph.result is not None
@@ -129,7 +130,7 @@ def test_each_side_is_compiled_for_the_vectors_that_it_is_written_for(here: Path
 
 
 def test_of_graphs_of_other_inputs_the_callables_of_both_programs_are_timed(here: Path) -> None:
-    answer = ip.whatif(ip.open_run("plain"), ip.open_run("wide"), replace(QUICK, processes=1))
+    answer = whatif_of_runs(ip.open_run("plain"), ip.open_run("wide"), replace(QUICK, processes=1))
     (graph,) = answer.graphs
     assert isinstance(answer.own, OwnPair)
     assert answer.own.comparison.verdict == "UNDECIDED"  # of one process
@@ -138,14 +139,14 @@ def test_of_graphs_of_other_inputs_the_callables_of_both_programs_are_timed(here
 
 
 def test_the_same_code_is_not_timed(here: Path) -> None:
-    answer = ip.whatif(ip.open_run("plain"), ip.open_run("plain"), QUICK)
+    answer = whatif_of_runs(ip.open_run("plain"), ip.open_run("plain"), QUICK)
     assert [graph.not_timed for graph in answer.graphs] == ["same-code"]
     assert json.dumps(answer.json)
 
 
 def test_a_variable_that_acts_at_run_time_is_named_beside_the_verdict(here: Path) -> None:
     candidate = ip.Candidate(variables=(("ATEN_CPU_CAPABILITY", "avx2"),))
-    answer = ip.whatif(ip.open_run("plain"), ip.open_run("plain"), QUICK, candidate=candidate)
+    answer = whatif_of_runs(ip.open_run("plain"), ip.open_run("plain"), QUICK, candidate=candidate)
     assert answer.json["not_timed_with"] == ["ATEN_CPU_CAPABILITY"]
     assert "ATEN_CPU_CAPABILITY also acts while code runs, which is not in these times" in answer.markdown
     assert answer.json["summary"] == ["ATEN_CPU_CAPABILITY=avx2 (for the compile alone): the same code"]
@@ -160,7 +161,7 @@ def test_code_that_was_changed_since_it_was_made_here_is_not_run(here: Path, tmp
     code.write_text(code.read_text().replace("import math", "import math, os", 1))
     before = sorted(a.graphs[0].path.iterdir())
     with pytest.raises(ip.ProbeError, match="nothing shows that"):
-        ip.whatif(a, ip.open_run(moved), QUICK)
+        whatif_of_runs(a, ip.open_run(moved), QUICK)
     assert sorted(a.graphs[0].path.iterdir()) == before
 
 
@@ -184,7 +185,7 @@ def test_a_wrapper_in_cpp_may_write_to_a_donated_input(tmp_path: Path) -> None:
     code = (b.graphs[-1].path / "output_code.py").read_text()
     assert re.search(r"std::move\(mm\);  // reuse", code)
     assert "# reuse" not in (a.graphs[-1].path / "output_code.py").read_text()
-    answer = ip.whatif(a, b, QUICK, only=a.graphs[-1])
+    answer = whatif_of_runs(a, b, QUICK, only=a.graphs[-1])
     (graph,) = answer.graphs
     assert graph.result is not None
     assert graph.file is not None

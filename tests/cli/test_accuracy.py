@@ -53,7 +53,7 @@ assert called(x).sum() == 0, "the user compares, and stops"
 def odd(tmp_path_factory: pytest.TempPathFactory) -> ip.Accuracy:
     folder = tmp_path_factory.mktemp("odd")
     (folder / "odd.py").write_text(ODD)
-    return ip.accuracy(ip.dump(folder / "odd.py", out=folder), seconds=0.5)
+    return ip.accuracy(ip.dump(folder / "odd.py", out=folder), budget=0.5)
 
 
 def test_a_script_that_fails_is_judged_up_to_there(odd: ip.Accuracy) -> None:

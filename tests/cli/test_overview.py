@@ -13,6 +13,7 @@ import pytest
 import inductor_probe as ip
 from inductor_probe.analysis.causes.candidates import candidates_of
 from inductor_probe.api import own_call
+from inductor_probe.api.overview import overview_of
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.profile import PROFILE_NAME
@@ -58,7 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ip.Run:
 def answer(run: ip.Run) -> ip.Overview:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(own_call, "own_calls", OWN_CALLS)  # that other tests leave out
-        return ip.overview(run, BenchSettings(budget=3.0, processes=1))
+        return overview_of(run, BenchSettings(budget=3.0, processes=1))
 
 
 def keys(answer: ip.Overview) -> dict[str, Any]:
@@ -207,7 +208,7 @@ def test_operators_that_were_decomposed_stand_beside_eagers_kernels(
         "    compiled(torch.rand(1, 3, 90, 80), torch.rand(1, 90, 80, 2) * 2 - 1)\n"
     )
     run = ip.dump(tmp_path / "sampled.py", out=tmp_path)
-    answer = ip.overview(run, BenchSettings(budget=3.0, processes=1), operators=True)
+    answer = overview_of(run, BenchSettings(budget=3.0, processes=1), operators=True)
     data = keys(answer)
     assert schema_faults("overview", data) == []
     (operator,) = data["operators"]

@@ -9,22 +9,25 @@ from typing import Any
 import click
 import pytest
 
+from inductor_probe.cli.options import typed_values
 from inductor_probe.cli.whatif import whatif
+from inductor_probe.options.programs import WhatifOptions
 
 
-def parsed(*words: str) -> dict[str, Any]:
-    """Return the parameters of the verb, as they are after parsing."""
+def parsed(*words: str) -> WhatifOptions:
+    """Return the options of the verb, as they are after parsing."""
     assert isinstance(whatif, click.Command)
-    return dict(whatif.make_context("whatif", list(words)).params)
+    context = whatif.make_context("whatif", list(words))
+    return WhatifOptions(**typed_values(context, WhatifOptions, dict(context.params)))
 
 
 def test_what_is_behind_or_is_another_candidate() -> None:
     values = parsed(
         "a.py", "--set", "x=1", "--or", "--set=x=2", "--env", "A=b", "--budget", "2s", "--or", "--set", "y=3"
     )
-    assert values["knobs"] == {"x": "1"}
-    assert values["budget"] == 2.0
-    assert [(other["knobs"], other["env"]) for other in values["others"]] == [
+    assert values.knobs == {"x": "1"}
+    assert values.budget == 2.0
+    assert [(other.knobs, other.env) for other in values.others] == [
         ({"x": "2"}, {"A": "b"}),
         ({"y": "3"}, {}),
     ]
@@ -35,18 +38,17 @@ def test_decisions_by_name_belong_to_the_candidate_that_they_are_behind() -> Non
         *("a.py", "--scalar", "op0", "--or", "--persistent", "--fuse", "op0,op1", "--details"),
         *("--or", "--persistent=op2"),
     )
-    assert list(map(str, values["flips"])) == ["scalar op0"]
-    assert [list(map(str, other["flips"])) for other in values["others"]] == [
-        ["persistent", "fuse op0,op1"],
+    assert list(map(str, values.flips)) == ["scalar op0"]
+    assert [list(map(str, other.flips)) for other in values.others] == [
+        ["fuse op0,op1", "persistent"],
         ["persistent op2"],
     ]
-    assert values["details"]
 
 
 def test_words_of_the_script_are_left_alone() -> None:
     values = parsed("a.py", "--set", "x=1", "--", "--or", "--set", "z")
-    assert values["words"] == ("a.py", "--or", "--set", "z")
-    assert values["others"] == ()
+    assert (values.program, values.args) == ("a.py", ("--or", "--set", "z"))
+    assert values.others == ()
 
 
 @pytest.mark.parametrize(

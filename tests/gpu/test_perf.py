@@ -10,7 +10,6 @@ import torch
 
 from inductor_probe.api.perf import PerfTable, perf
 from inductor_probe.harness.gpu_clock import GpuClock, ProfiledStream
-from inductor_probe.model.perf import PerfSettings
 from tests.gpu import scenario_on_gpu
 
 pytestmark = [
@@ -28,8 +27,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> PerfTable:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOCK_OF_THE_GPU", str(folder / "lock"))
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / "cache"))
-        settings = PerfSettings(columns=COLUMNS, budget=1.0, processes=2)
-        made = perf(SCENARIO, matrix="full", device="cuda", settings=settings, folder=folder)
+        made = perf(
+            SCENARIO, matrix="full", device="cuda", columns=COLUMNS, budget=1.0, processes=2, folder=folder
+        )
     print("\n" + made.markdown)
     return made
 
@@ -90,8 +90,9 @@ def test_where_importing_torch_initialises_cuda_rows_are_measured_without_forks(
     (tmp_path / "sitecustomize.py").write_text("import torch\ntorch.cuda.init()\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("LOCK_OF_THE_GPU", str(tmp_path / "lock"))
-    settings = PerfSettings(columns=("eager", "compiled"), budget=0.2, processes=1)
-    made = perf(SCENARIO, cases=["forward"], settings=settings, folder=tmp_path)
+    made = perf(
+        SCENARIO, cases=["forward"], columns=("eager", "compiled"), budget=0.2, processes=1, folder=tmp_path
+    )
     assert [row.failure for row in made.run.rows] == [None]
     compiled = made.rows[0].column("compiled")
     assert compiled is not None

@@ -18,6 +18,7 @@ from inductor_probe.errors import ProbeError
 from inductor_probe.model.op_check import OpCase, OpChecks, OpRow
 from inductor_probe.op_checks.decompositions import load, meant_by, overloads_named
 from inductor_probe.op_checks.running import OpPlan, cases_of
+from inductor_probe.options.verb import Progress
 from inductor_probe.report.pages.op_check import op_check_page
 from inductor_probe.report.terminal import to_text
 from tests.schemas import schema_faults
@@ -209,6 +210,11 @@ def test_failures_are_shown_where_their_programs_cannot_be_written(here: Path) -
     """A file is in the place of the folder, as a full disk is in that of a file."""
     (here / "taken").touch()
     warnings: list[str] = []
+
+    class Heard(Progress):
+        def warn(self, text: str) -> None:
+            warnings.append(text)
+
     checks = ip.check_op(
         *("flip",),
         decomp="aten.flip.out=mine.py:right",
@@ -217,8 +223,8 @@ def test_failures_are_shown_where_their_programs_cannot_be_written(here: Path) -
         forms=["given"],
         samples=1,
         jobs=1,
-        out="taken",
-        warn=warnings.append,
+        out=Path("taken"),
+        progress=Heard(),
     )
     (failure,) = checks.failures
     assert (failure.kind, failure.script, failure.alone) == ("decomposition-not-called", None, None)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from inductor_probe.api.perf import perf
 from inductor_probe.errors import ProbeError, RunFailedError
-from inductor_probe.model.perf import PerfSettings
+from inductor_probe.options.cases import PerfOptions
 from inductor_probe.store.results import read_run_file, write_run
 
 pytestmark = pytest.mark.usefixtures("warm")
@@ -22,8 +22,10 @@ SCENARIO = Path(__file__).with_name("scenario_of_traps.py")
 @pytest.mark.compiles
 def test_columns_of_two_interpreters_are_compared_with_each_other(tmp_path: Path) -> None:
     python = Path(sys.executable)
-    settings = PerfSettings(columns=("compiled",), budget=0.05, processes=1)
-    table = perf(SCENARIO, cases=["plain"], settings=settings, python=python, second=python, folder=tmp_path)
+    table = perf(
+        SCENARIO, cases=["plain"], columns=("compiled",), budget=0.05, processes=1,
+        interleave=(python, python), folder=tmp_path,
+    )  # fmt: skip
     (row,) = table.rows
     first, second = row.columns
     assert (first.facts.name, second.facts.name) == ("compiled", "compiled (B)")
@@ -43,21 +45,23 @@ def test_columns_of_two_interpreters_are_compared_with_each_other(tmp_path: Path
 def test_an_interrupted_comparison_of_two_interpreters_is_resumed(tmp_path: Path) -> None:
     """Its rows stay; an unfinished run with one interpreter is another one, and is left alone."""
     python = Path(sys.executable)
-    settings = PerfSettings(columns=("eager",), budget=0.05, processes=1)
-    both = {"python": python, "second": python, "settings": settings, "folder": tmp_path}
+    both = PerfOptions(
+        SCENARIO, cases=["plain", "wrong"], columns=("eager",), budget=0.05, processes=1,
+        interleave=(python, python), folder=tmp_path,
+    )  # fmt: skip
 
     def interrupted(text: str) -> None:
         if "wrong: " in text:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        perf(SCENARIO, cases=["plain", "wrong"], progress=interrupted, **both)  # type: ignore[arg-type]
+        perf(both, progress=interrupted)
     (two,) = tmp_path.glob("*.json")
     before = read_run_file(two)
     one = write_run(tmp_path, replace(before, name="later", other=None))
     alone = one.read_bytes()
     assert [row.key.case for row in before.rows] == ["plain"]
-    table = perf(SCENARIO, cases=["plain", "wrong"], resume=True, **both)  # type: ignore[arg-type]
+    table = perf(replace(both, resume=True))
     assert table.path == two
     assert table.run.rows[0] == before.rows[0]
     assert [row.key.case for row in table.run.rows] == ["plain", "wrong"]

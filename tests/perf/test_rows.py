@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from inductor_probe.api.perf import PerfTable, perf
 from inductor_probe.errors import NotFoundError
 from inductor_probe.measuring.compare import compare_runs
-from inductor_probe.model.perf import ColumnResult, PerfSettings, RowResult
+from inductor_probe.model.perf import ColumnResult, RowResult
+from inductor_probe.options.cases import PerfOptions
 
 SCENARIO = Path(__file__).with_name("scenario_of_traps.py")
-BRIEF = PerfSettings(budget=0.05, processes=1)
+BRIEF = PerfOptions(SCENARIO, budget=0.05, processes=1)
 
 pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 
@@ -23,7 +24,7 @@ pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 def table(tmp_path_factory: pytest.TempPathFactory) -> PerfTable:
     """All small CPU cases, in one process each."""
     folder = tmp_path_factory.mktemp("results")
-    return perf(SCENARIO, matrix="small", device="cpu", settings=BRIEF, folder=folder)
+    return perf(replace(BRIEF, matrix="small", device="cpu", folder=folder))
 
 
 def row(table: PerfTable, case: str) -> RowResult:
@@ -114,12 +115,8 @@ def test_a_row_whose_process_was_killed_from_outside_is_left_for_another_time(ta
 
 
 def test_columns_with_settings_run_other_code(tmp_path: Path) -> None:
-    settings = PerfSettings(
-        columns=("compiled", "compiled@max_fusion_size=1@cpp.simdlen=1", "call", "kernel"),
-        budget=0.05,
-        processes=1,
-    )
-    table = perf(SCENARIO, cases=["plain"], settings=settings, folder=tmp_path)
+    columns = ("compiled", "compiled@max_fusion_size=1@cpp.simdlen=1", "call", "kernel")
+    table = perf(replace(BRIEF, cases=["plain"], columns=columns, folder=tmp_path))
     compiled, other, call, kernel = table.rows[0].columns
     assert kernel.facts.codes == compiled.facts.codes
     assert kernel.comparison is not None
@@ -131,20 +128,19 @@ def test_columns_with_settings_run_other_code(tmp_path: Path) -> None:
 
 
 def test_mistakes_in_names_are_sentences(tmp_path: Path) -> None:
-    for settings, case, words in (
-        (PerfSettings(columns=("eager", "nope")), "plain", "no column 'nope'"),
-        (BRIEF, "nope*", "no case matches 'nope"),
-        (PerfSettings(columns=("compiled@cpp.simdlenn=4",)), "plain", "inductor has no setting cpp.simdlenn"),
+    for columns, case, words in (
+        (("eager", "nope"), "plain", "no column 'nope'"),
+        ((), "nope*", "no case matches 'nope"),
+        (("compiled@cpp.simdlenn=4",), "plain", "inductor has no setting cpp.simdlenn"),
     ):
         with pytest.raises(NotFoundError, match=words) as caught:
-            perf(SCENARIO, cases=[case], settings=settings, folder=tmp_path)
+            perf(SCENARIO, cases=[case], columns=columns, folder=tmp_path)
         assert caught.value.hint
     assert list(tmp_path.glob("*.json")) == []
 
 
 def test_outputs_that_lie_otherwise_than_eagers_are_marked_and_compared(tmp_path: Path) -> None:
-    settings = PerfSettings(budget=0.05, processes=1)
-    table = perf(SCENARIO, cases=["strides"], settings=settings, folder=tmp_path)
+    table = perf(replace(BRIEF, cases=["strides"], folder=tmp_path))
     compiled, contiguous = (column(table, "strides", name) for name in ("compiled", "contiguous"))
     assert compiled.facts.strides == ()
     (strides,) = contiguous.facts.strides
@@ -158,8 +154,7 @@ def test_outputs_that_lie_otherwise_than_eagers_are_marked_and_compared(tmp_path
 
 
 def test_a_check_compiles_and_checks_and_times_nothing(tmp_path: Path) -> None:
-    settings = PerfSettings(check_only=True)
-    table = perf(SCENARIO, cases=["plain", "wrong"], settings=settings, folder=tmp_path)
+    table = perf(SCENARIO, cases=["plain", "wrong"], check_only=True, folder=tmp_path)
     assert table.run.finished
     assert table.run.rooflines == ()
     assert [len(row.processes) for row in table.run.rows] == [1, 1]

@@ -1,0 +1,64 @@
+"""The verbs about a whole program on one screen: what to do about it, and whether it is right."""
+
+from __future__ import annotations
+
+import inductor_probe as ip
+from inductor_probe.cli.parameters import verb
+from inductor_probe.cli.screen import OutputFormat, give, progress_line, warn
+from inductor_probe.errors import ExitCode
+from inductor_probe.options.programs import AccuracyOptions, ExpectOptions, OverviewOptions
+
+
+@verb(OverviewOptions)
+def overview(options: OverviewOptions, *, output_format: OutputFormat) -> int:
+    """What to do about a program: its call against eager, where the time goes, what was missed, what to try.
+
+    SCRIPT is dumped first; of a RUN or GRAPH what was measured before is taken as it is, the latest run if
+    left out. What is measured: the script runs again up to its call, and copies of the code that inductor
+    generated read clocks. Where nothing can be run, parts are ranked by what bounds their time, and the first
+    line says so.
+
+    Exit status 1 if the compiled call gives other values than eager.
+    """
+    with progress_line() as progress:
+        answer = ip.overview(options, progress=progress)
+    status = give(answer, output_format, ok=not answer.record.wrong)
+    return max(status, warn(answer.record.problems))
+
+
+@verb(AccuracyOptions)
+def accuracy(options: AccuracyOptions, *, output_format: OutputFormat) -> int:
+    """Is what a compiled program computes right, and if not: which operator, which line, whose fault?
+
+    SCRIPT is dumped first. The script of a run is run again, the latest one if left out: each call of what it
+    compiles is made eagerly, in float64, and compiled. What differs by more than rounding is followed down:
+    through decompositions, passes, each launch and its loop body, to the operator that is wrong first, with
+    its values, and the layer of the compiler that makes it so. With --target, and of a run that was made with
+    it, the GPU is simulated, and triton's interpreter runs the kernels.
+
+    Exit status 1 if something is wrong, 2 if nothing could be judged.
+    """
+    with progress_line() as progress:
+        answer = ip.accuracy(options, progress=progress)
+    status = give(answer, output_format, ok=answer.record.verdict != "wrong")
+    if answer.record.verdict is None:
+        status = ExitCode.FAILED
+    return max(status, warn(answer.record.problems))
+
+
+@verb(ExpectOptions, github=True)
+def expect(options: ExpectOptions, *, output_format: OutputFormat) -> int:
+    """Is what was compiled as it should be? Pins what was fixed in a lowering, so that it stays fixed.
+
+    SCRIPT is dumped first; RUN and GRAPH are there already, the latest run if left out. All that is expected
+    has to hold in each graph that has the nodes and buffers that it names. Of what does not, the decision is
+    shown that torch recorded, with its cause.
+
+    Exit status 1 if an expectation fails, else 2 if one is not known, names what is not there, or
+    something cannot be read.
+    """
+    with progress_line() as progress:
+        answer = ip.expect(options, progress=progress)
+    status = give(answer, output_format) or answer.status
+    unread = warn(answer.problems)  # beside what fails it changes nothing: that was read
+    return status if status == ExitCode.MISMATCH else max(status, unread)
