@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -36,13 +37,25 @@ _TARGETS = {
 }
 """The word for a target in the usage line of a verb -> the last paragraph of its help."""
 
+
+def _print_schema(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
+        from inductor_probe.model.output import output_schema  # it imports all records
+
+        click.echo(json.dumps(output_schema(context.command.name or ""), indent=1))
+        context.exit()
+
+
 _JSON = (
-    click.option("--json", is_flag=True, help="Print JSON; less of it with --fields, --limit, --compact."),
+    click.option("--json", is_flag=True,
+                 help="Print JSON, as --json-schema describes it; less with --fields, --limit, --compact."),
+    click.option("--json-schema", is_flag=True, is_eager=True, expose_value=False, hidden=True,
+                 callback=_print_schema),
     click.option("--fields", default="", metavar="KEYS", hidden=True),
     click.option("--limit", type=click.IntRange(min=0), metavar="N", hidden=True),
     click.option("--compact", is_flag=True, hidden=True),
-)
-"""How an answer is printed for programs: docs/json.md explains the three that are hidden."""
+)  # fmt: skip
+"""How an answer is printed for programs: docs/guides/programs.md explains those that are hidden."""
 IN_GITHUB = click.option(
     "--github", is_flag=True, help="Write annotations and a summary of the job for GitHub Actions, too."
 )
