@@ -14,7 +14,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 TIMED := $(addprefix tests/gpu/test_,clock.py configs.py overheads.py perf.py profile.py)
 PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"
 
-.PHONY: demo test quick quick-unit lint unit env check-tools clean screens notebooks fixtures compat test-gpu
+.PHONY: demo test quick quick-unit lint unit env check-tools clean docs screens notebooks fixtures compat test-gpu
 
 demo: env
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
@@ -76,6 +76,10 @@ check-tools:
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+
+# The documentation as a site, build/site/index.html, with the pages that are made from the code.
+docs: env
+	$(BIN)/python docs/make_site.py
 
 screens: env
 	$(BIN)/python docs/make_screens.py
