@@ -94,7 +94,7 @@ fixtures: env
 
 # Another release of torch, in an environment of its own below build/compat: make compat TORCH=2.14.1
 compat: env
-	$(BIN)/python benchmarks/releases.py $(or $(TORCH),$(error which release? make compat TORCH=2.14.1))
+	$(BIN)/python -m benchmarks.project.releases $(or $(TORCH),$(error which release? make compat TORCH=2.14.1))
 
 # On a machine with a GPU, with the Python that has torch and triton: make test-gpu PYTHON=python3
 # Tests that hold no time against another run side by side, as most of theirs is compiling; those that do run alone.

@@ -99,7 +99,7 @@ def navigation() -> Iterator[str]:
         "Guides": [*dict.fromkeys(guides)],
         "Reference": ["docs/causes.md", "docs/records.md", "CHANGELOG.md"],
         "Findings": ["docs/findings/README.md", *_pages("docs/findings")],
-        "Figures": ["benchmarks/README.md", *_pages("benchmarks/results")],
+        "Figures": ["benchmarks/results/README.md", "benchmarks/README.md", *_pages("benchmarks/results")],
         "The house": ["ARCHITECTURE.md", "CONTRIBUTING.md"],
     }
     yield '{ "Start" = "README.md" }'

@@ -72,15 +72,25 @@ def test_every_benchmark_says_what_it_measures_and_its_figures_are_found() -> No
     listed = subprocess.run(
         [sys.executable, "-m", "benchmarks"],
         cwd=REPOSITORY,
-        env={**os.environ, "COLUMNS": "200"},
+        env={**os.environ, "COLUMNS": "300"},
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    rows = {line.split()[0]: line for line in listed.splitlines() if re.match(r"\w+\.py ", line)}
-    assert "budget.md (20" in rows["budget.py"]
-    assert len(rows) > 30
+    rows = {line.split()[0]: line for line in listed.splitlines() if line.startswith("benchmarks.")}
+    assert len(rows) > 35
     assert all(re.match(r"\S+ +[A-Z]", line) for line in rows.values())
+    assert "0.962 times torch's own dump" in rows["benchmarks.cost.dump_cost"]
+    assert rows["benchmarks.cost.dump_cost"].rstrip().endswith("2026-11-21, cpu-2-cores")
+    folder = REPOSITORY / "benchmarks"
+    table = (folder / "results" / "README.md").read_text()
+    figures = re.findall(r"^\| `([\w.]+)` .* \[[\w-]+\]\((\S+)\) \|$", table, re.MULTILINE)
+    assert len(figures) == sum("none is written down" not in line for line in rows.values())
+    for name, page in figures:
+        assert f"benchmarks.{name}" in rows, f"the table of figures names {name}"
+        text = (folder / "results" / page).read_text()
+        path = name.replace(".", "/")
+        assert re.search(rf"benchmarks\.{name}\b|\b{path}\.py|make compat", text), f"{page} has no {name}"
 
 
 def test_every_dependency_is_used_and_says_why() -> None:

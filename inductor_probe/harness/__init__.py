@@ -33,7 +33,7 @@ What was decided here:
   What is in no part is a row.
 - A budget is what measuring takes. `budget.py` says what it covers, deals it out and keeps it: what a call
   costs is profiled once, in the first process, which tells the others what there is time for
-  (`benchmarks/budget.py`).
+  (`benchmarks/cost/budget.py`).
 - No time rests on one place of code or data. Each slot of a ring has its own copies of the arguments and of
   the kernel's library (`code_copies.py`): a core that runs a loop at two speeds would make processes differ
   by 12 %.
@@ -42,7 +42,7 @@ What was decided here:
   (`own_state.py`); only where the record shows that the run was made here (`api/own_call.py`).
 - A lap counts if it kept its core, and the fastest of those. Others are taken again, or count with CPU time
   and a wider interval (`laps.py`). Whatever else runs makes calls longer and none shorter: sides take turns
-  lap by lap, and a quad compares the fastest lap of each (`timing.py`; `benchmarks/verdicts.py` is the
+  lap by lap, and a quad compares the fastest lap of each (`timing.py`; `benchmarks/timing/verdicts.py` is the
   proof).
 """
 

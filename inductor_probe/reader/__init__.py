@@ -8,8 +8,8 @@ What was decided here:
 - Every line is accounted for. A reader returns what it could not read as problems with their lines;
   `probe check` counts them over everything below a path. A line that is not there has no form:
   `analysis/completeness/` asks for what the printing functions of torch guarantee, and for nothing else,
-  since a false alarm is worse than a miss (`benchmarks/damage.py` measures both). Sweeps over PyTorch's
-  operator database (`benchmarks/sweep_*.py`) look for forms that no fixture has.
+  since a false alarm is worse than a miss (`benchmarks/reading/damage.py` measures both). Sweeps over
+  PyTorch's operator database (`benchmarks/sweeps/`) look for forms that no fixture has.
 - A dump comes from a stranger. Nothing in it is imported, evaluated or unpickled; only regular files of
   known names are opened, archives are unpacked within bounds, and what acts on a terminal is shown as an
   escape at one place (`report/visible.py`).
