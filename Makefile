@@ -14,7 +14,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 TIMED := $(addprefix tests/gpu/test_,clock.py configs.py overheads.py perf.py profile.py)
 PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"
 
-.PHONY: demo test quick quick-unit lint unit env check-tools clean screens notebooks fixtures compat test-gpu
+.PHONY: demo test quick quick-unit lint unit env check-tools clean docs screens notebooks fixtures compat test-gpu
 
 demo: env
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
@@ -77,6 +77,10 @@ check-tools:
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
 
+# The documentation as a site, build/site/index.html, with the pages that are made from the code.
+docs: env
+	$(BIN)/python docs/make_site.py
+
 screens: env
 	$(BIN)/python docs/make_screens.py
 
@@ -90,7 +94,7 @@ fixtures: env
 
 # Another release of torch, in an environment of its own below build/compat: make compat TORCH=2.14.1
 compat: env
-	$(BIN)/python benchmarks/releases.py $(or $(TORCH),$(error which release? make compat TORCH=2.14.1))
+	$(BIN)/python -m benchmarks.project.releases $(or $(TORCH),$(error which release? make compat TORCH=2.14.1))
 
 # On a machine with a GPU, with the Python that has torch and triton: make test-gpu PYTHON=python3
 # Tests that hold no time against another run side by side, as most of theirs is compiling; those that do run alone.

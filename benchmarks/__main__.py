@@ -1,54 +1,51 @@
-"""Every benchmark: what it measures, and where its last figures stand. `python -m benchmarks` prints it.
+"""Every benchmark by subject: what it measures, its last figure and when. `python -m benchmarks` prints it.
 
-A line of `results/*.md` that names a benchmark's command is where its figures are; the date is the last one
-above or in that line, or else that of the last change of the file.
+Figures and days are those of `results/README.md`.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
-_DATE = re.compile(r"20\d\d-\d\d-\d\d")
+PARTS = ("worker", "bench_worker", "recorders_worker", "verdicts_worker", "asked", "patches", "run")
+"""Files that others start or import, and that measure nothing by themselves."""
+_ROW = re.compile(r"^\| `([\w.]+)` \| (.+?) \| ([\d-]+) \| \[(\w[\w-]*)\]", re.MULTILINE)
 
 
 def main() -> None:
     """Print a row for each."""
-    table = Table("python benchmarks/", "what it measures", "last figures", box=None, pad_edge=False)
-    for path in sorted(HERE.glob("[a-z]*.py")):
-        text = path.read_text()
-        if "__main__" in text and not path.stem.endswith("_worker"):  # the others are parts of these
-            first = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
-            table.add_row(
-                path.name, first, "\n".join(f"{place} ({when})" for place, when in results(path.name))
-            )
+    table = Table("python -m", "what it measures", "last figure", "when, and where", box=None, pad_edge=False)
+    figures = last_figures()
+    for name, text in benchmarks().items():
+        figure, when = figures.get(name, ("none is written down", ""))
+        table.add_row(f"benchmarks.{name}", text, figure, when)
     Console().print(table)
 
 
-def results(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the files that have figures of a benchmark, each with the day of them."""
-    for path in sorted((HERE / "results").glob("*.md")):
-        date, found = "", False
-        for line in path.read_text().splitlines():
-            date = max(_DATE.findall(line), default=date)
-            if f"benchmarks/{name}" in line:
-                found = True
-                break
-        if found:
-            yield path.name, date or _changed(path)
+def benchmarks() -> dict[str, str]:
+    """Return the first line of each file that runs, by its name below `benchmarks`."""
+    texts = {
+        ".".join(path.relative_to(HERE).with_suffix("").parts): path.read_text()
+        for path in sorted(HERE.glob("*/*.py"))
+        if path.stem not in PARTS
+    }
+    return {
+        name: (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+        for name, text in texts.items()
+        if "__main__" in text
+    }
 
 
-def _changed(path: Path) -> str:
-    command = ["git", "log", "-1", "--format=%cs", "--", str(path)]
-    ran = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
-    return ran.stdout.strip() or "not dated"
+def last_figures() -> dict[str, tuple[str, str]]:
+    """Return the last figure of each, with its day and page."""
+    rows = _ROW.findall((HERE / "results" / "README.md").read_text())
+    return {name: (figure, f"{when}, {page}") for name, figure, when, page in rows}
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def patched(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Graph, ...]:
     # With AVX-512, or as many lanes as this machine has: short_ranges is about AVX2, and dumped by itself.
     runs = "".join(f"runpy.run_path({str(FINDINGS / f'{name}.py')!r})\n" for name in SCRIPTS)
     script.write_text(f"import runpy\n{runs}")
-    patches = REPOSITORY / "benchmarks" / "torch_patches.py"
+    patches = REPOSITORY / "benchmarks" / "findings" / "patches.py"
     return ip.dump(patches, args=[",".join(PATCHES), str(script)], out=folder, stdout_to_stderr=True).graphs
 
 
@@ -83,10 +83,9 @@ def test_each_patch_turns_the_decision_that_its_page_is_about(patched: tuple[ip.
 
 
 def run_program(text: str, cache: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program with the folder of benchmarks, and with a new cache, as caches ignore patches."""
+    """Run a program with the checkout in argv, and with a new cache, as caches ignore patches."""
     ran = subprocess.run(
-        [sys.executable, "-c", text, str(REPOSITORY / "benchmarks")],
-        capture_output=True, text=True, check=False,
+        [sys.executable, "-c", text, str(REPOSITORY)], capture_output=True, text=True, check=False,
         env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
@@ -97,7 +96,7 @@ _SOFTMAX = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import torch
-from torch_patches import PATCHES, apply
+from benchmarks.findings.patches import PATCHES, apply
 
 apply(PATCHES["scaled_softmax"])
 inf, nan = float("inf"), float("nan")
@@ -125,7 +124,7 @@ def test_a_softmax_of_what_overflows_is_what_it_is_in_eager_mode_with_the_patch(
 
 @pytest.mark.compiles
 def test_with_avx2_a_few_integers_are_not_vectorised(tmp_path: Path) -> None:
-    patches, script = REPOSITORY / "benchmarks" / "torch_patches.py", FINDINGS / "short_ranges.py"
+    patches, script = REPOSITORY / "benchmarks" / "findings" / "patches.py", FINDINGS / "short_ranges.py"
     avx2 = {"ATEN_CPU_CAPABILITY": "avx2"}
     run = ip.dump(patches, args=["short_ranges", str(script)], out=tmp_path, env=avx2, stdout_to_stderr=True)
     (kernel,) = run.graphs[0].kernels()
@@ -134,7 +133,7 @@ def test_with_avx2_a_few_integers_are_not_vectorised(tmp_path: Path) -> None:
 
 @pytest.mark.compiles
 def test_calls_of_whole_processes_are_compared(tmp_path: Path) -> None:
-    program = REPOSITORY / "benchmarks" / "findings_calls.py"
+    program = REPOSITORY / "benchmarks" / "findings" / "calls.py"
     command = [sys.executable, str(program), "freezing", "--pairs", "1", "--seconds", "0.1"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
@@ -145,7 +144,7 @@ def test_calls_of_whole_processes_are_compared(tmp_path: Path) -> None:
 
 @pytest.mark.compiles
 def test_a_sweep_asks_what_the_patches_would_have_decided(tmp_path: Path) -> None:
-    program = REPOSITORY / "benchmarks" / "findings_asked.py"
+    program = REPOSITORY / "benchmarks" / "findings" / "asked.py"
     cases = "check_hflip::channels_last\ncheck_hflip::channels_first\n"
     ran = subprocess.run(
         [sys.executable, str(program), "reversed", "short_ranges", "tiles", "freezing"],
@@ -163,21 +162,23 @@ def test_a_sweep_asks_what_the_patches_would_have_decided(tmp_path: Path) -> Non
 _COUNTED = """
 import runpy, sys
 sys.path.insert(0, sys.argv[1])
-import torch, findings_figures, sweep_worker
+import torch
+from benchmarks.findings import figures
+from benchmarks.sweeps import worker
 from torch._inductor.graph import GraphLowering
 
-sweep_worker.skip_compilers()
-compiler, codegen, graphs = sweep_worker.compiler(None), GraphLowering.codegen, []
+worker.skip_compilers()
+compiler, codegen, graphs = worker.compiler(None), GraphLowering.codegen, []
 GraphLowering.codegen = lambda self, *args: (graphs.append(self), codegen(self, *args))[1]
 torch.compile = lambda function=None, **options: (
     compiler(function, **options) if function else lambda function: compiler(function, **options)
 )
-for figure in findings_figures.FIGURES.values():
+for figure in figures.FIGURES.values():
     if getattr(figure, "labels", ()) and (figure.capability, figure.device) == ("avx512", "cpu"):
         graphs.clear()
         torch._dynamo.reset()
         sys.argv = [figure.script, *figure.args]
-        runpy.run_path(f"{findings_figures.torch_patches.FINDINGS}/{figure.script}.py")
+        runpy.run_path(f"{figures.patches.FINDINGS}/{figure.script}.py")
         print(figure.script, len(graphs), len(figure.labels))
 """
 
@@ -195,7 +196,7 @@ def test_a_script_of_many_programs_compiles_as_many_graphs_as_its_figure_has_row
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="no triton to simulate a GPU with")
 def test_rows_stay_in_registers_where_they_are_read_again(tmp_path: Path) -> None:
     """What is decided otherwise than torch decides was recorded with torch's limit as its cause."""
-    patches = REPOSITORY / "benchmarks" / "torch_patches.py"
+    patches = REPOSITORY / "benchmarks" / "findings" / "patches.py"
     script = FINDINGS / "persistent_rows_elsewhere.py"
     args = ["persistent_rows", str(script), "2048"]
     run = ip.dump(patches, args=args, out=tmp_path, target="h100", stdout_to_stderr=True)
@@ -211,12 +212,12 @@ def test_rows_stay_in_registers_where_they_are_read_again(tmp_path: Path) -> Non
 
 def test_pages_show_the_figures_that_are_kept() -> None:
     program = (
-        f"import sys; sys.path.insert(0, {str(REPOSITORY / 'benchmarks')!r}); import findings_figures as f; "
+        f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); from benchmarks.findings import figures as f; "
         "print([page.name for page in f.PAGES"
         " if f.written(text := page.read_text(encoding='utf-8'), f.read()) != text])"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout == "[]\n", "python benchmarks/findings_figures.py write"
+    assert ran.stdout == "[]\n", "python -m benchmarks.findings.figures write"
 
 
 @pytest.mark.parametrize("page", [*PAGES, FINDINGS / "README.md"], ids=lambda page: page.stem)
@@ -232,9 +233,8 @@ def test_a_page_shows_its_script_and_its_links_lead_somewhere(page: Path) -> Non
 
 def test_patches_of_one_function_apply_together() -> None:
     # Each was applied to the text of torch's file, so that of two in one function only the last was there.
-    sys_path = str(REPOSITORY / "benchmarks")
     program = (
-        f"import sys; sys.path.insert(0, {sys_path!r}); import torch_patches as t; "
+        f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); from benchmarks.findings import patches as t; "
         "t.apply(t.PATCHES['reversed'], t.PATCHES['short_ranges']); "
         "code = t._function(t.PATCHES['reversed'].edits[0].place).__code__; "
         "print({'reversed_is_contiguous', 'has_partial_copies'} <= {*code.co_varnames, *code.co_cellvars})"
@@ -244,8 +244,8 @@ def test_patches_of_one_function_apply_together() -> None:
 
 
 def test_a_page_shows_the_patch_as_it_fits_this_torch() -> None:
-    command = [sys.executable, str(REPOSITORY / "benchmarks" / "findings.py"), "diff", *PATCHES]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-m", "benchmarks.findings.changes", "diff", *PATCHES]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY).stdout
     shown = [
         diff
         for page in PAGES

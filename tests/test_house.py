@@ -19,13 +19,33 @@ else:
     import tomli as tomllib
 
 PACKAGE = REPOSITORY / "inductor_probe"
+OF_A_DUMP = ("output_code.py", "output_code_bench.py")
+"""Files that documents name, and that are not the project's."""
 
 
-def test_every_room_is_in_the_architecture_page() -> None:
+def test_every_room_is_in_the_architecture_page_in_the_order_of_the_layers() -> None:
+    """The page says that a room imports only rooms above it: import-linter has the other way round."""
     page = (REPOSITORY / "ARCHITECTURE.md").read_text()
-    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    rooms |= {path.stem for path in PACKAGE.glob("[a-z]*.py")}
-    assert rooms <= set(re.findall(r"`(\w+)/?`", page))
+    rooms = re.findall(r"^\| `(\w+)/?` \|", page, re.MULTILINE)
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    layers = [layer.split(" | ") for layer in project["tool"]["importlinter"]["contracts"][0]["layers"]]
+    ranks = {room: -number for number, layer in enumerate(layers) for room in layer}
+    assert {*rooms} == {*ranks} - {"__main__"}
+    assert [ranks[room] for room in rooms] == sorted(ranks[room] for room in rooms)
+
+
+def test_files_that_the_documents_of_the_house_name_are_there() -> None:
+    rooms = [*PACKAGE.glob("*/__init__.py")]
+    documents = {REPOSITORY / "ARCHITECTURE.md": PACKAGE, **{path: path.parent for path in rooms}}
+    lost = []
+    for document, folder in documents.items():
+        text = document.read_text()
+        text = (ast.get_docstring(ast.parse(text)) or "") if document.suffix == ".py" else text
+        for name in re.findall(r"`((?:\w+/)*\w+(?:\.py|\.md|\.toml|/))`", text):
+            is_there = any((place / name).exists() for place in (folder, PACKAGE, REPOSITORY))
+            if name not in OF_A_DUMP and not is_there:
+                lost.append(f"{document.relative_to(REPOSITORY)}: {name}")
+    assert lost == []
 
 
 def test_no_python_file_is_longer_than_600_lines() -> None:
@@ -52,15 +72,25 @@ def test_every_benchmark_says_what_it_measures_and_its_figures_are_found() -> No
     listed = subprocess.run(
         [sys.executable, "-m", "benchmarks"],
         cwd=REPOSITORY,
-        env={**os.environ, "COLUMNS": "200"},
+        env={**os.environ, "COLUMNS": "300"},
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    rows = {line.split()[0]: line for line in listed.splitlines() if re.match(r"\w+\.py ", line)}
-    assert "budget.md (20" in rows["budget.py"]
-    assert len(rows) > 30
+    rows = {line.split()[0]: line for line in listed.splitlines() if line.startswith("benchmarks.")}
+    assert len(rows) > 35
     assert all(re.match(r"\S+ +[A-Z]", line) for line in rows.values())
+    assert "0.962 times torch's own dump" in rows["benchmarks.cost.dump_cost"]
+    assert rows["benchmarks.cost.dump_cost"].rstrip().endswith("2026-11-21, cpu-2-cores")
+    folder = REPOSITORY / "benchmarks"
+    table = (folder / "results" / "README.md").read_text()
+    figures = re.findall(r"^\| `([\w.]+)` .* \[[\w-]+\]\((\S+)\) \|$", table, re.MULTILINE)
+    assert len(figures) == sum("none is written down" not in line for line in rows.values())
+    for name, page in figures:
+        assert f"benchmarks.{name}" in rows, f"the table of figures names {name}"
+        text = (folder / "results" / page).read_text()
+        path = name.replace(".", "/")
+        assert re.search(rf"benchmarks\.{name}\b|\b{path}\.py|make compat", text), f"{page} has no {name}"
 
 
 def test_every_dependency_is_used_and_says_why() -> None:

@@ -39,7 +39,7 @@ def test_a_missing_tool_is_named_with_its_package(lacking: dict[str, str], sente
 def test_a_release_that_pip_may_not_install_is_named_with_what_lifts_it(tmp_path: Path) -> None:
     held = tmp_path / "constraints.txt"
     held.write_text("# of this machine\ntorch<=2.14.1\nnumpy\n")
-    command = [sys.executable, str(REPOSITORY / "benchmarks" / "releases.py"), "99.0.0"]
+    command = [sys.executable, str(REPOSITORY / "benchmarks" / "project" / "releases.py"), "99.0.0"]
     environment = {**os.environ, "PIP_CONSTRAINT": str(held)}
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr.splitlines()) == (

@@ -2,7 +2,7 @@
 
 Times of one program differ by 0.1 to 7 % between its processes, since code and data lie elsewhere in each.
 So processes are what was sampled, and three of them are few: a bootstrap that draws processes and then quads
-can hardly leave the range of their medians (`benchmarks/coverage.py` shows how often either holds the truth).
+can hardly leave the range of their medians: `benchmarks/timing/coverage.py` shows how often either is right.
 Student's t over the medians of processes is used instead. Three medians can lie close together by chance; the
 interval is therefore never narrower than what a bootstrap of the quads within their processes gives.
 

@@ -38,8 +38,9 @@ processes with one call each that is 5.7 standard deviations to each side. Twice
 scatter of up to 8 %, 20 % more time with up to 2 %; a difference of a few percent takes more seconds.
 One process has no verdict, whatever its ratio: how far processes differ cannot be seen in it.
 
-`benchmarks/verdicts.py` tries it on busy machines, `tests/bench/test_verdict_properties.py` on simulated
-samples. INVALID is what is left: the guards lie outside the margin, and the widened interval decides nothing.
+`benchmarks/timing/verdicts.py` tries it on busy machines, `tests/bench/test_verdict_properties.py` on
+simulated samples. INVALID is what is left: the guards lie outside the margin, and the widened interval
+decides nothing.
 """
 
 from __future__ import annotations

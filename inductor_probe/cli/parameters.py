@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,15 @@ _TARGETS = {
 }
 """The word for a target in the usage line of a verb -> the last paragraph of its help."""
 
+
+def _print_schema(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
+        from inductor_probe.model.output import output_schema  # it imports all records
+
+        click.echo(json.dumps(output_schema(context.command.name or ""), indent=1))
+        context.exit()
+
+
 _GITHUB = click.Option(
     ["--github"],
     is_flag=True,
@@ -41,14 +51,18 @@ _GITHUB = click.Option(
 
 
 def _of_form(formats: Sequence[str]) -> Iterator[click.Parameter]:
-    """Yield the options that say how an answer is printed: docs/json.md explains those that are hidden."""
+    """Yield the options that say how an answer is printed: guides/programs.md has those that are hidden."""
     *others, last = (f"{name} (for an issue)" if name == "markdown" else name for name in formats)
     yield click.Option(
         ["output_format", "--format"], type=click.Choice(formats), default="terminal", metavar="FORM",
         help=f"{', '.join(others)} or {last}.",
     )  # fmt: skip
-    about = "Print JSON; less of it with --fields, --limit, --compact."
+    about = "Print JSON, as --json-schema describes it; less with --fields, --limit, --compact."
     yield click.Option(["--json"], is_flag=True, help=about)
+    yield click.Option(
+        ["--json-schema"], is_flag=True, is_eager=True, expose_value=False, hidden=True,
+        callback=_print_schema,
+    )  # fmt: skip
     yield click.Option(["--fields"], default="", metavar="KEYS", hidden=True)
     yield click.Option(["--limit"], type=click.IntRange(min=0), metavar="N", hidden=True)
     yield click.Option(["--compact"], is_flag=True, hidden=True)

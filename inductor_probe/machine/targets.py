@@ -11,7 +11,7 @@ same format. Each figure stands in a group that names the document which it is f
     source = "NVIDIA H200 Tensor Core GPU, data sheet, H200 SXM"
     memory_gb_per_s = 4800
 
-What decides code was compared with a real GPU for the h200 only (`benchmarks/simulated_gpu.py`).
+What decides code was compared with a real GPU for the h200 only (`benchmarks/gpu/simulated.py`).
 """
 
 from __future__ import annotations

@@ -18,4 +18,17 @@ whatif                      two ways to compile a graph, or many ways tried agai
 kernel_check, op_check      whether Triton kernels are right, without a GPU; whether operators are
 assembly, gpu_target        what a kernel is compiled to; a GPU that is simulated
 health                      whether a machine is fit for dumps and timings
+
+What was decided here:
+
+- A number that torch cannot have stays text. Sizes are int64 in torch; a larger one is shown as printed and
+  not computed with, and a polynomial or power beyond any index is not multiplied out (`analysis/index.py`).
+- A bad part does not hide the good parts. What cannot be read is a `Problem` with path and line beside what
+  could; the exit status is 2 then.
+- What is read and what is concluded are different types. Conclusions name their proof (`Proof`: a code, its
+  operands, and whether it is recorded, read or inferred; `LayoutRow.evidence`), and their words are made in
+  `report/words`; what cannot be proved is AMBIGUOUS with its candidates.
+- JSON is the records. A verb's `--json` is one record (`LayoutsOutput` in `layouts.py`), written by the
+  codec: there are no functions from records to JSON. Its schema (`--json-schema`) and the page of all
+  records (`make docs`) are made from the same annotations and docstrings when they are asked for.
 """

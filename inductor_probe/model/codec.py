@@ -124,10 +124,11 @@ def from_json(kind: type[Record], data: Any, where: str = "") -> Record:
     return record
 
 
-def json_schema(kind: Any) -> dict[str, Any]:
-    """Return a JSON Schema of what `to_json` writes for the annotation `kind`; records are in its `$defs`."""
+def json_schema(*kinds: Any) -> dict[str, Any]:
+    """Return a JSON Schema of what `to_json` writes for any of `kinds`; records are in its `$defs`."""
     definitions: dict[str, Any] = {}
-    schema = _schema(kind, definitions)
+    schemas = [_schema(kind, definitions) for kind in kinds]
+    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "$defs": definitions}
 
 

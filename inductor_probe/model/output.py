@@ -1,18 +1,19 @@
 """What `--json` prints: one object, whose keys are the fields of the verb's record.
 
-Each verb has a subclass of `Output` beside the records that it shows. `docs/json.md` lists them all with what
-they hold; `docs/make_json_page.py` makes that page and the schemas from the annotations and docstrings.
+Each verb has a subclass of `Output` beside the records that it shows. `probe VERB --json-schema` prints its
+schema, and `make docs` makes a page of all records, both from the annotations and docstrings.
 """
 
 from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from inductor_probe import model
+from inductor_probe.model.codec import json_schema
 from inductor_probe.model.record import defaults
 from inductor_probe.model.span import Problem
 
@@ -80,3 +81,10 @@ def outputs() -> dict[str, type[Output]]:
         import_module(f"{model.__name__}.{module.name}")
     verbs = {str(defaults(kind)["verb"]): kind for kind in Output.__subclasses__()}
     return dict(sorted(verbs.items()))
+
+
+def output_schema(verb: str = "") -> dict[str, Any]:
+    """Return a JSON Schema of what `--json` of a verb prints, of all verbs without a name; or its failure."""
+    kinds = outputs()
+    chosen = [kinds["dump" if verb == "debug" else verb]] if verb else [*kinds.values()]
+    return {"title": f"probe {verb or 'VERB'} --json", **json_schema(*chosen, FailureOutput)}

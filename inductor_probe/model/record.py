@@ -1,7 +1,7 @@
 """What records are made of: `msgspec.Struct`, whose classes are made without compiling methods from text.
 
 A reading verb imports some 290 records. As dataclasses, whose methods are compiled one by one, they took half
-of its processor time, which `benchmarks/verb_start.py` measures.
+of its processor time, which `benchmarks/cost/verb_start.py` measures.
 """
 
 from __future__ import annotations

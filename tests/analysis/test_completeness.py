@@ -273,7 +273,9 @@ def test_modules_in_a_program_that_are_no_python_are_no_defect(module: str) -> N
 
 
 def _benchmark() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("damage", REPOSITORY / "benchmarks" / "damage.py")
+    spec = importlib.util.spec_from_file_location(
+        "damage", REPOSITORY / "benchmarks" / "reading" / "damage.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,6 +1,6 @@
 """Growing looks: nothing that a longer one would call FASTER is dropped, and no gain is invented.
 
-Few trials of each; `benchmarks/looks.py` makes hundreds.
+Few trials of each; `benchmarks/timing/looks.py` makes hundreds.
 """
 
 from __future__ import annotations

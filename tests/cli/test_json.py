@@ -1,18 +1,18 @@
-"""`--format` of every verb: JSON is of the schema that docs/schemas has, markdown is the same view."""
+"""`--format` of every verb: JSON is of the schema of its record, markdown is the same view."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from inductor_probe.cli import VERBS
-from inductor_probe.model.output import outputs
+from inductor_probe.model.codec import json_schema
+from inductor_probe.model.output import output_schema, outputs
 from tests.conftest import DUMPS, REPOSITORY, Ran
 from tests.fuzzing.tries import ask
 from tests.schemas import schema_faults
@@ -101,8 +101,20 @@ def test_every_verb_but_debug_has_an_output() -> None:
     assert set(outputs()) == verbs - {"debug"}
 
 
-def test_the_page_and_the_schemas_are_what_the_records_say() -> None:
-    script = REPOSITORY / "docs" / "make_json_page.py"
-    ran = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
-    assert ran.stdout + ran.stderr == ""
-    assert ran.returncode == 0
+@pytest.mark.parametrize("verb", [verb for group in VERBS.values() for verb in group])
+def test_every_verb_prints_the_schema_of_what_it_and_a_failure_print(verb: str) -> None:
+    schema = json.loads(ask([verb, "--json-schema"]).out)
+    Draft202012Validator.check_schema(schema)
+    names = [member["$ref"].rpartition("/")[2] for member in schema["anyOf"]]
+    assert names == [outputs()["dump" if verb == "debug" else verb].__name__, "FailureOutput"]
+    assert set(names) <= set(schema["$defs"])
+    failure = json.loads(ask(["nodes", "nowhere", "--json"]).out)
+    assert [*Draft202012Validator(schema).iter_errors(failure)] == []
+    assert [*Draft202012Validator(schema).iter_errors({"verb": verb, "version": 2})]
+
+
+def test_one_schema_of_all_verbs_has_each_record_once() -> None:
+    schema = output_schema()
+    assert len(schema["anyOf"]) == len(outputs()) + 1
+    for kind in outputs().values():
+        assert set(json_schema(kind)["$defs"]) <= set(schema["$defs"])

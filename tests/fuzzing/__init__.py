@@ -1,1 +1,1 @@
-"""Real dumps damaged at random, and every reading verb on them: for a test and for `benchmarks/fuzz.py`."""
+"""Real dumps damaged at random, and every reading verb on them: see `benchmarks/reading/fuzz.py`, too."""

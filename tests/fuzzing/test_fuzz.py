@@ -1,4 +1,4 @@
-"""200 tries of the fuzzer, the same ones each time; `benchmarks/fuzz.py` makes thousands of others."""
+"""200 tries of the fuzzer, the same ones each time; `benchmarks/reading/fuzz.py` makes thousands."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import sys
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - each start of a Python runs this
 _PROGRAMS = {
-    "/benchmarks/findings_asked.py": "ask",
-    "/benchmarks/findings_calls.py": "ask",
+    "/benchmarks/findings/asked.py": "ask",
+    "/benchmarks/findings/calls.py": "ask",
     "/inductor_probe/accuracy_checks/child.py": "ask",
     "/inductor_probe/assembly/triton_child.py": "ask",
     "/inductor_probe/capture/own_child.py": "ask",
