@@ -119,8 +119,7 @@ class TimedPart(Struct, frozen=True):
     """One thing that was timed in every round of one process; all times are seconds a call.
 
     Attributes:
-        kind: a launch of a generated `kernel`, a `library` call, or the whole `call`. Of earlier versions,
-            `compiled` and `guards` are of a stand-in for the user's function, and are not shown.
+        kind: a launch of a generated `kernel`, a `library` call, or the whole `call`.
         seconds: wall time on a CPU, on CUDA the time that the GPU was busy; one number a round.
         host: the launch: on a CPU the same call of an empty kernel, on CUDA the time to enqueue. Empty where
             not known.
@@ -129,7 +128,7 @@ class TimedPart(Struct, frozen=True):
             it.
     """
 
-    kind: Literal["kernel", "library", "call", "compiled", "guards"]
+    kind: Literal["kernel", "library", "call"]
     name: str
     seconds: tuple[Seconds, ...]
     host: tuple[Seconds, ...]

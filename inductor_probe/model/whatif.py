@@ -33,7 +33,6 @@ are not the same; the code of both could not be run; or this machine has no GPU 
 TrialCode: TypeAlias = Literal[
     "refused", "script-failed", "nothing-compiled", "no-partner", NotTimed, "not-turned", "wrong-values",
     "baseline-wrong", "not-compiled", "call-not-timed", "among-others", "around-code",
-    "reported",
 ]  # fmt: skip
 """Why a candidate has its rank, where neither the times of the whole call nor the rank says it:
 
@@ -45,7 +44,6 @@ TrialCode: TypeAlias = Literal[
   `call-not-timed`: kernels were timed, and not the whole call; `among-others`: what it is about was timed
   in code in which others were turned as well, that have nothing to do with it, and took no less time;
 - `around-code`: it changes how the code is called, which is not timed here;
-- `reported`: what an earlier probe wrote down, which had no codes.
 """
 
 Rank: TypeAlias = Literal[
@@ -240,7 +238,7 @@ class TrialReason(Struct, frozen=True):
 
     Attributes:
         message: of `refused`, `not-run` and `no-gpu` why; of `script-failed` the exception, in the words of
-            Python or torch, empty where the script printed nothing; of `reported` all that is known.
+            Python or torch, empty where the script printed nothing.
         subjects: inputs or constants that differ. flips: what became of those that were not turned.
         ratio: of `among-others`: of the time of what it is about, with it over without it. others: how many
             were turned at once with it.
@@ -335,14 +333,13 @@ class WhatIfOutput(Output, frozen=True, kw_only=True):
 class TrialsIndex(Struct, frozen=True):
     """What `WHATIF_NAME` holds.
 
-    `margin` and `threads` are those with which all was timed; None in a file of an earlier probe. `inputs`
-    and `sizes` are the kind of values and the symbolic sizes that it was timed with.
+    All was timed with the same `margin` and `threads`, kind of values (`inputs`), and symbolic `sizes`.
     """
 
     probe: str
     torch: str
     trials: tuple[Trial, ...]
-    margin: float | None = None
-    threads: int | None = None
+    margin: float
+    threads: int
     inputs: str = "random"
     sizes: tuple[tuple[str, int], ...] = ()

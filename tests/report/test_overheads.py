@@ -6,7 +6,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from inductor_probe.model.bench import OverheadRow, Overheads, Side
-from inductor_probe.model.remark import Subject, reported
+from inductor_probe.model.remark import Subject, measured
 from inductor_probe.report.pages.overheads import overhead_sentence, overhead_table
 from inductor_probe.report.pages.whatif import with_sides
 from inductor_probe.report.terminal import to_text
@@ -27,7 +27,8 @@ CPU = Overheads(
         row("wrapper", "wrapper", 70),
         row("call", "Compiled call", 512),
     ),
-    2, 40, None, None, 3, 1, (reported("flops are not counted: no formula", Subject("graph", "")),),
+    2, 40, None, None, 3, 1,
+    (measured("flops-not-counted", "analysis", Subject("graph", ""), {"error": "no formula"}),),
 )  # fmt: skip
 CUDA = Overheads(
     "cuda",

@@ -81,7 +81,6 @@ _REASONS: Mapping[TrialCode, str] = {
     "no-gpu": "{message}",
     "call-not-timed": "the whole call could not be timed",
     "around-code": "it changes how code is called: probe whatif with it alone times the program's own call",
-    "reported": "{message}",
 }
 """Of codes that need no more than their operands; those of `NotTimed` are above."""
 _DOING: Mapping[Outcome, str] = {
@@ -133,7 +132,7 @@ def wrong_sides(wrong: Sequence[Variant], candidate: Candidate | None = None) ->
     """
     calls = {variant.name: variant for variant in wrong}
     places = {name: first_wrong(call) or wrong_words(call, sentence) for name, call in calls.items()}
-    if "A" not in calls:  # as an earlier probe wrote it down
+    if "A" not in calls:  # a file may come from anybody
         return "A does not compute what the graph does"
     a = f"A is wrong ({places['A']})"
     if "B" not in calls:
