@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from inductor_probe.api.session import Graph
 from inductor_probe.api.trust import require_trust, texts_to_run
@@ -87,7 +87,7 @@ def asm(
     )  # fmt: skip
     compiled = compile_one(graph, name)
     if other is None:
-        return Asm(AsmOutput(**asdict(compiled)))
+        return Asm(AsmOutput(kernels=(compiled,)))
     second = compile_one(*(other if isinstance(other, tuple) else (graph, other)))
     if second.backend != compiled.backend:
         raise ProbeError(
@@ -97,8 +97,7 @@ def asm(
         )
     return Asm(
         AsmOutput(
-            **asdict(compiled),
-            other=second,
+            kernels=(compiled, second),
             figures=figures(compiled, second),
             texts=tuple(compared_text(compiled, second, stage) for stage in stages),
         )
@@ -244,7 +243,7 @@ def ask_compiler(
         kernels = [
             one for one in graph.kernels() if one.backend == "cpp" and (not row.asked or one.name in names)
         ]
-        said = [asm(kernel.name, graph, trust=trust).record.compiler for kernel in kernels]
+        said = [asm(kernel.name, graph, trust=trust).record.kernels[0].compiler for kernel in kernels]
         rows.append(replace(row, compiler=tuple(one for one in said if one is not None)))
     return Causes(rows, causes.problems)
 

@@ -138,12 +138,13 @@ def why_not_launched(graph: GraphOnDisk) -> str | None:
 
 
 def lacks_gpu(graph: GraphOnDisk) -> bool:
-    """Tell whether a graph has Triton kernels for CUDA, and this machine no GPU to launch them on."""
+    """Tell whether a graph has memory of CUDA, and this machine no GPU to run it on."""
     from inductor_probe.machine.gpu import gpu_states, has_gpu
 
-    kernels = graph.generated.code.kernels if graph.generated.code else ()
-    for_cuda = (kernel.backend == "triton" and "type='cuda'" in kernel.source for kernel in kernels)
-    return any(for_cuda) and not has_gpu(gpu_states())
+    code = graph.generated.code
+    layouts = [allocation.layout for allocation in code.allocations] if code else []
+    on_cuda = (layout is not None and (layout.device or "").startswith("cuda") for layout in layouts)
+    return any(on_cuda) and not has_gpu(gpu_states())
 
 
 def trust_of(graph: Path, made: MadeHere, manifest: Manifest | None = None, *, edited: bool = False) -> Trust:

@@ -442,7 +442,9 @@ def asm(
             kernel, graph, arch=arch, configs=configs, stages=stages, sweep=sweep, other=other, trust=trust,
             progress=progress,
         )  # fmt: skip
-    ok = all(config.failure is None for config in compiled.record.configs if config.origin != "grid")
+    ok = all(
+        config.failure is None for config in compiled.record.kernels[0].configs if config.origin != "grid"
+    )
     return give(compiled, output_format, ok=ok)
 
 

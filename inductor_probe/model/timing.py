@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Struct
@@ -308,3 +309,53 @@ class Samples(Struct, frozen=True):
     works: tuple[KernelWork, ...] = ()
     own: OwnCall | None = None
     no_own: NoOwnCall | None = None
+
+
+# Which variants are wrong together: a kernel and what launches it, a call and its copies.
+
+_NOT_COMPILED = re.compile(r"NotLoadedError: (\w+) does not compile")
+"""What a wrapper raises that launches such a kernel: harness/load.py, NotCompiled."""
+OF_KERNELS = ("kernel-fault", "not-interpreted", "not-finished")
+"""Remarks that name the kernel which is to blame, not the variant that launches it."""
+PRISTINE_CALLS = ("call", "A")
+"""The pristine call, and what `probe whatif` calls it."""
+_WRAPPER = re.compile(r"call(_v\d+)?|[AB]")
+"""The pristine call and its copies; what `probe whatif` calls them where they are the calls of its sides."""
+
+
+def wrong_groups(variants: Iterable[Variant]) -> list[list[Variant]]:
+    """Return the wrong variants, those with the very same outputs together, a kernel before its wrapper.
+
+    `call_v2` launches `k_v2`: where that is wrong, both are, at the same element. Where the call itself is
+    wrong, so are its copies, and it comes first.
+    """
+
+    def place(variant: Variant) -> tuple[bool, bool]:
+        return variant.name not in PRISTINE_CALLS, bool(_WRAPPER.fullmatch(variant.name))
+
+    groups: dict[object, list[Variant]] = {}
+    for variant in sorted(variants, key=place):
+        if not variant.correct:
+            groups.setdefault(_what_is_wrong(variant), []).append(variant)
+    return list(groups.values())
+
+
+def _what_is_wrong(variant: Variant) -> object:
+    if variant.mismatches:
+        return variant.first_bad_output, variant.first_bad, str(variant.value), variant.mismatches
+    for remark in variant.remarks:
+        if remark.code in OF_KERNELS:
+            return remark.code, remark.numbers
+    errors = [_NOT_COMPILED.match(str(remark.number("error"))) for remark in variant.remarks]
+    return next((error[1] for error in errors if error), variant.name)
+
+
+def not_compiled(variant: Variant) -> Remark | None:
+    """Return the remark with the compiler's message and its line in the bench file, None if it compiles."""
+    return next((remark for remark in variant.remarks if remark.code == "variant-not-compiled"), None)
+
+
+def all_not_compiled(variants: Iterable[Variant]) -> bool:
+    """Whether all that is wrong is that kernels do not compile: nothing is known of what variants compute."""
+    groups = wrong_groups(variants)
+    return bool(groups) and all(not_compiled(group[0]) for group in groups)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -292,6 +293,11 @@ class Trial(Struct, frozen=True):
     def ratio(self) -> float | None:
         """Of times of the whole call, B over A; None where it was not timed."""
         return self.call.ratio if self.call else None
+
+
+def ranked(trials: Sequence[Trial]) -> list[Trial]:
+    """Return trials in the order in which they are shown: by rank, then the fastest first."""
+    return sorted(trials, key=lambda trial: (RANKS.index(trial.rank), trial.ratio or 1.0))
 
 
 class WhatIfOutput(Output, frozen=True, kw_only=True):

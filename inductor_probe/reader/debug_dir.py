@@ -130,7 +130,7 @@ def _without_links(entries: list[Path], run: Path, problems: list[Problem]) -> l
         else:
             problems.append(Problem(f"{link}: a link, not counted as a graph of its own"))
     if len(links) > _SHOWN_LINKS:
-        problems.append(Problem(f"{run}: {len(links) - _SHOWN_LINKS} more links, not followed"))
+        problems.append(Problem(f"{run}: links not followed, beside these: {len(links) - _SHOWN_LINKS}"))
     return entries if not links else [entry for entry in entries if entry not in links]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from inductor_probe.bench.overheads import overheads_of, times_of_parts
-from inductor_probe.model.bench import Overheads
+from inductor_probe.model.call_parts import Overheads
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.samples import overhead_samples
 

@@ -406,7 +406,7 @@ def decision_lines(causes: Sequence[Cause], name: str) -> Iterator[Block]:
     for cause in causes[:_MOST_PAGES]:
         yield RemarkLine(cause.kind, cause_sentence(cause))
     if causes:
-        more = f"{len(causes) - _MOST_PAGES} more decisions, " if len(causes) > _MOST_PAGES else ""
+        more = f"{counted(len(causes) - _MOST_PAGES, 'more decision')}, " if len(causes) > _MOST_PAGES else ""
         yield Line((f"probe why {name} shows {more}what was compared, and what changes it", "dim"), 2)
 
 

@@ -9,7 +9,7 @@ from inductor_probe.harness.budget import PROCESSES
 from inductor_probe.model.bench import BenchResult
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.decision import Outcome
-from inductor_probe.model.timing import Variant
+from inductor_probe.model.timing import Variant, all_not_compiled, wrong_groups
 from inductor_probe.model.whatif import (
     Candidate,
     GraphWhatIf,
@@ -21,13 +21,7 @@ from inductor_probe.model.whatif import (
     Turned,
 )
 from inductor_probe.report.units import counted
-from inductor_probe.report.words.bench import (
-    all_not_compiled,
-    first_wrong,
-    wrong_groups,
-    wrong_sentence,
-    wrong_words,
-)
+from inductor_probe.report.words.bench import first_wrong, wrong_sentence, wrong_words
 from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined, listed
