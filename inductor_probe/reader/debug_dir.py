@@ -160,7 +160,7 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
     if folder.in_package:
         return _of_package(folder, reader)
     post = reader.nodes(_AFTER_FUSION)
-    # They stand in for those after it, or for the nodes in fused ones that only name them.
+    # They stand in for those after it, or for the nodes in fused ones without them.
     needs_pre = earlier or not post or any(map(lacks_children, post))
     pre = reader.nodes(_BEFORE_FUSION) if needs_pre else ()
     code = reader.code()
