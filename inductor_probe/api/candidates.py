@@ -455,7 +455,7 @@ class _Tries:
             return refused
         if refused is not None and refused.not_timed == "same-code":
             return None
-        return refused or GraphWhatIf(pair.diff, not_timed="not-run", message="its code is not that of A")
+        return refused or GraphWhatIf(pair.diff, not_timed="other-code")
 
     def look(self, pair: _Pair) -> GraphWhatIf:
         """Check and time a pair, for longer than the last time, and keep what it is now."""

@@ -130,11 +130,15 @@ WITHOUT_GPU = "`probe check-kernel` says whether its kernels are right, and need
 
 def why_not_launched(graph: GraphOnDisk) -> str | None:
     """Return why kernels for a simulated GPU cannot be launched on this machine; None where they can."""
+    if gpu := missing_gpu(graph):
+        return f"{graph.name} was compiled for a simulated {gpu}, and this machine has no GPU to run it on"
+    return None
+
+
+def missing_gpu(graph: GraphOnDisk) -> str | None:
+    """Return the simulated GPU that a graph was compiled for, where this machine has none to run it on."""
     manifest = graph.run.manifest
-    gpu = manifest.gpu if manifest else None
-    if gpu is None or not lacks_gpu(graph):
-        return None
-    return f"{graph.name} was compiled for a simulated {gpu.device}, and this machine has no GPU to run it on"
+    return manifest.gpu.device if manifest and manifest.gpu and lacks_gpu(graph) else None
 
 
 def lacks_gpu(graph: GraphOnDisk) -> bool:

@@ -25,11 +25,12 @@ WHATIF_NAME = "probe_whatif.json"
 """In the folder of a run: the candidates that were tried against it, written after each."""
 
 NotTimed: TypeAlias = Literal[
-    "same-code", "same-as", "no-code", "inputs-differ", "constants-differ", "not-run", "no-gpu"
+    "same-code", "same-as", "other-code", "no-code", "inputs-differ", "constants-differ", "not-run", "no-gpu"
 ]  # fmt: skip
 """Why two graphs are not timed: names and spelling aside their code is the same; that of B is the code of
-another candidate, which was timed; one has none; one could not take the inputs of the other; their constants
-are not the same; the code of both could not be run; or this machine has no GPU to launch their kernels on."""
+another candidate, which was timed; B has other code, where only how it is called was to differ; one has none;
+one could not take the inputs of the other; their constants are not the same; the code of both could not be
+run; or this machine has no GPU to launch their kernels on."""
 
 TrialCode: TypeAlias = Literal[
     "refused", "script-failed", "nothing-compiled", "no-partner", NotTimed, "not-turned", "wrong-values",
@@ -166,7 +167,8 @@ class GraphWhatIf(Struct, frozen=True):
             `call_v3` is the compiled call of B, and `k_v3` the kernel of B that does the work of `k`. None
             where they were not timed.
         not_timed: why; None where they were.
-        subjects: inputs or constants that differ, or the candidate with the same code, where that is why.
+        subjects: inputs or constants that differ, the candidate with the same code, or the simulated GPU,
+            where that is why.
         message: why the code could not be run, where that is why.
         file: the program with the code of both, beside A's `output_code.py`; its samples are beside it.
         ran: for A and B, the file with the code that was timed, and its sha256.
@@ -238,9 +240,10 @@ class TrialReason(Struct, frozen=True):
     """Why a candidate has its rank.
 
     Attributes:
-        message: of `refused`, `not-run` and `no-gpu` why; of `script-failed` the exception, in the words of
+        message: of `refused` and `not-run` why; of `script-failed` the exception, in the words of
             Python or torch, empty where the script printed nothing.
-        subjects: inputs or constants that differ. flips: what became of those that were not turned.
+        subjects: inputs or constants that differ; of `no-gpu` the simulated GPU.
+        flips: what became of those that were not turned.
         ratio: of `among-others`: of the time of what it is about, with it over without it. others: how many
             were turned at once with it.
         wrong: versions of the code with the very same wrong outputs; `A` and `B` are the whole calls. Of

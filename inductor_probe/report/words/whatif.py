@@ -63,7 +63,8 @@ _NOT_TIMED: Mapping[NotTimed, str] = {
     "inputs-differ": "B cannot take the inputs of A: {subjects} differ",
     "constants-differ": "the graphs hold other constants: {subjects}",
     "not-run": "{message}",
-    "no-gpu": "{message}",
+    "other-code": "its code is not that of A",
+    "no-gpu": "it was compiled for a simulated {subjects}, and this machine has no GPU to run it on",
 }
 _REASONS: Mapping[TrialCode, str] = {
     "refused": "{message}",
@@ -72,7 +73,6 @@ _REASONS: Mapping[TrialCode, str] = {
     "no-partner": "no graph of it computes what one of A does",
     "same-code": _SAME_CODE,
     "not-run": "{message}",
-    "no-gpu": "{message}",
     "call-not-timed": "the whole call could not be timed",
     "around-code": "it changes how code is called: probe whatif with it alone times the program's own call",
 }
@@ -277,6 +277,8 @@ def reason_words(reason: TrialReason) -> str:
             return wrong_sides(reason.wrong)
         case TrialReason(code="same-as" | "inputs-differ" | "constants-differ" | "no-code" as code):
             return f"not timed: {_not_timed(code, reason)}"
+        case TrialReason(code="no-gpu" | "other-code" as code):
+            return _not_timed(code, reason)
     return _REASONS[reason.code].format(message=reason.message)
 
 
