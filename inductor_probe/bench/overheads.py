@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from inductor_probe.model.bench import Measurement
 from inductor_probe.model.call_parts import CallPart, Overheads, Side
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import OverheadSamples, TimedPart
 
@@ -138,9 +139,7 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     rows: list[CallPart] = []
     device: Side = "device" if cuda else "host"
     call = rounds.time(lambda process: np.array(_required(process, "call").seconds))
-    by_name: dict[tuple[str, str], list[int]] = {}
-    for index in steps:
-        by_name.setdefault((first.parts[index].kind, first.parts[index].name), []).append(index)
+    by_name = grouped(steps, lambda index: (first.parts[index].kind, first.parts[index].name))
     busy = _sum(rounds, steps, "seconds") if steps else None
     scale = call.seconds / busy.seconds if busy is not None and busy.seconds > call.seconds else 1.0
     for (kind, name), indexes in by_name.items():

@@ -6,9 +6,13 @@ of its processor time, which `benchmarks/verb_start.py` measures.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import NODEFAULT, Struct
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class Compared(Struct, frozen=True, eq=False):
@@ -35,3 +39,11 @@ def defaults(kind: type[Struct]) -> dict[str, Any]:
     """Return the defaults of the fields that have one, without evaluating any annotation."""
     pairs = zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False)
     return {name: value for name, value in pairs if value is not NODEFAULT}
+
+
+def grouped(values: Iterable[_Value], key: Callable[[_Value], _Key]) -> dict[_Key, list[_Value]]:
+    """Return values by what `key` says of each; groups and what is in them keep their order."""
+    groups: dict[_Key, list[_Value]] = {}
+    for value in values:
+        groups.setdefault(key(value), []).append(value)
+    return groups

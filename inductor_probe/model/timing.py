@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from inductor_probe.model.codec import Between
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Remark
 
 Element: TypeAlias = "int | str | float | bool | None"
@@ -333,11 +334,8 @@ def wrong_groups(variants: Iterable[Variant]) -> list[list[Variant]]:
     def place(variant: Variant) -> tuple[bool, bool]:
         return variant.name not in PRISTINE_CALLS, bool(_WRAPPER.fullmatch(variant.name))
 
-    groups: dict[object, list[Variant]] = {}
-    for variant in sorted(variants, key=place):
-        if not variant.correct:
-            groups.setdefault(_what_is_wrong(variant), []).append(variant)
-    return list(groups.values())
+    wrong = sorted((variant for variant in variants if not variant.correct), key=place)
+    return [*grouped(wrong, _what_is_wrong).values()]
 
 
 def _what_is_wrong(variant: Variant) -> object:

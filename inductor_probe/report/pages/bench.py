@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from inductor_probe.model.bench import ABLATIONS, CALL, BenchFile, BenchResult, Measurement, VariantDiff
-from inductor_probe.model.comparison import Comparison
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import Process, not_compiled, wrong_groups
 from inductor_probe.report.document import (
@@ -235,10 +235,8 @@ def _warnings(result: BenchResult, *, details: bool) -> list[str]:
     """Return what spoils the times, one line for each kind of it: the most extreme."""
     checked = [remark for variant in result.variants for remark in variant.remarks]
     remarks = [*result.warnings, *(remark for remark in checked if remark.code in _OF_CHECKS)]
-    by_code: dict[str, list[Remark]] = {}
-    for comparison in result.comparisons:
-        for remark in comparison.remarks:
-            by_code.setdefault(remark.code, []).append(remark)
+    compared = (remark for comparison in result.comparisons for remark in comparison.remarks)
+    by_code = grouped(compared, lambda remark: remark.code)
     texts = [own_remark(remark) for remark in result.own.remarks] if result.own else []
     texts += dict.fromkeys(map(sentence, remarks))
     for code, same in by_code.items():
@@ -312,9 +310,7 @@ def samples_html(result: BenchResult, samples: Sequence[Process]) -> str:
 
 def _comparisons(result: BenchResult) -> list[list[Cell]]:
     """Return a row for each baseline, its candidates below it; what was compared to nothing comes last."""
-    by_baseline: dict[str, list[Comparison]] = {}
-    for comparison in result.comparisons:
-        by_baseline.setdefault(comparison.baseline, []).append(comparison)
+    by_baseline = grouped(result.comparisons, lambda comparison: comparison.baseline)
     rows: list[list[Cell]] = []
     for baseline, comparisons in by_baseline.items():
         rows.append([*_time(result.time(baseline)), "", "", ""])
