@@ -101,7 +101,7 @@ def result_of(samples: Samples) -> BenchResult:
 
 
 def _measured(samples: Samples) -> float | None:
-    """Return the seconds that count against the budget; None where an earlier version measured."""
+    """Return the seconds that count against the budget; None where no process says."""
     seconds = [process.measured for process in samples.processes if process.measured is not None]
     return sum(seconds) + (samples.roofline.measured if samples.roofline else 0.0) if seconds else None
 

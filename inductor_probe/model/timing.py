@@ -270,7 +270,7 @@ class Process(Struct, frozen=True):
         timed_once: seconds of the kernels that were not compared, as there are many: of all launches in one
             call, started one by one.
         measured: seconds that count against the budget: all but importing, compiling and checking. None where
-            an earlier version measured.
+            the process does not say.
     """
 
     graph: str

@@ -287,10 +287,9 @@ def _operand(data: Any) -> Operand:
 def _header(text: str, path: Path) -> DecisionsHeader:
     try:
         data: Any = json.loads(text)
-        if isinstance(data, dict) and isinstance(data.get("format"), int) and data["format"] > FORMAT:
-            raise UnreadableError(
-                f"{path} was written by a newer probe (format {data['format']})", "update inductor_probe"
-            )
+        if isinstance(data, dict) and isinstance(number := data.get("format"), int) and number != FORMAT:
+            newer, hint = ("a newer", "update inductor_probe") if number > FORMAT else ("an older", _AGAIN)
+            raise UnreadableError(f"{path} was written by {newer} probe (format {number})", hint)
         if isinstance(data, dict) and isinstance(data.get("recorders"), list):
             data["recorders"] = [
                 kind for kind in data["recorders"] if not isinstance(kind, str) or kind in _CODES["kind"]
