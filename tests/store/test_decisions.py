@@ -132,7 +132,7 @@ def test_kinds_of_another_version_hide_no_others(text: str) -> None:
         ('{"format": 5}', "was written by a newer probe \\(format 5\\)"),
         ("{", "decisions.jsonl:1: not JSON"),
         ('{"format": 2}', "was written by an older probe \\(format 2\\)"),
-        ('{"format": 3}', "decisions.jsonl:1: no header of decisions: .*torch"),
+        ('{"format": 4}', "decisions.jsonl:1: no header of decisions: .*torch"),
         ("", "decisions.jsonl:1: not JSON"),
     ],
 )
