@@ -223,7 +223,7 @@ def compile_ahead(kernel: Kernel, runner: Runner, target: str) -> None:
     command = [sys.executable, "-m", "inductor_probe", "asm", kernel.name, str(kernel.graph), "--trust"]
     text, failed = runner.run([*command, "--json", f"--arch={target}"])
     kernel.problem = kernel.problem or failed
-    for config in json.loads(text)["configs"] if not failed else ():
+    for config in json.loads(text)["kernels"][0]["configs"] if not failed else ():
         occupancy = config["occupancy"]
         kernel.ahead[key(config["config"])] = {"failure": config["failure"]} if config["failure"] else {
             "registers": config["registers"],

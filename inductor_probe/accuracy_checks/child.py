@@ -5,7 +5,6 @@ Command line: that of `capture/own_child.py`, with an `AccuracyOptions` as OPTIO
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -18,14 +17,10 @@ import wrapt
 
 from inductor_probe.accuracy_checks import interpreted
 from inductor_probe.accuracy_checks.options import RAISES, AccuracyOptions
-from inductor_probe.capture import flips, torch_settings
+from inductor_probe.capture import flips
 from inductor_probe.capture.callables import Callables, Callee, context, copied, name_of, untraced, where_of
-from inductor_probe.capture.child import run_script
 from inductor_probe.capture.events import EventLog
-from inductor_probe.capture.own_calls import end_process
-from inductor_probe.capture.process import end_with
-from inductor_probe.capture.recorders.decision_log import DecisionLog
-from inductor_probe.model.codec import from_json
+from inductor_probe.capture.own_child import opened, run_to_end, set_hooks
 
 ALWAYS = (
     ("inductor.fx_graph_cache", "False"),
@@ -152,7 +147,7 @@ class Judge(Callables):
         for fault in follower.found:
             self._tell("fault", call=number, **{**vars(fault), "judged": vars(fault.judged)})
 
-    def at_end(self) -> None:
+    def at_end(self, ending: str) -> None:
         """Find out what makes the calls right that are wrong, or whether casts that were left out do."""
         from inductor_probe.accuracy_checks.changes import casts_kept  # noqa: PLC0415 - torch is there now
 
@@ -180,6 +175,7 @@ class Judge(Callables):
                 if RAISES in os.environ:
                     raise
         self._tell_missing()
+        self._tell("over", ending=ending)
 
 
 def _casts(lowered: Any) -> bool:
@@ -191,17 +187,7 @@ def _casts(lowered: Any) -> bool:
 
 def main() -> None:
     """Run the script, and say in the end how far it came."""
-    parent, events, asked, options, script, *args = sys.argv[1:]
-    end_with(int(parent))
-    chosen = from_json(AccuracyOptions, json.loads(options))
-    answers = os.fdopen(int(events), "w", encoding="utf-8")
-    for descriptor in (int(events), int(asked)):
-        os.set_inheritable(descriptor, False)
-
-    def tell(event: str, **values: Any) -> None:
-        answers.write(json.dumps({"event": event, **values}, default=str) + "\n")
-        answers.flush()
-
+    chosen, tell, _, (script, *args) = opened(AccuracyOptions)
     judge = Judge(chosen, tell)
     judge.install()
     log = EventLog(Path(chosen.folder))
@@ -209,23 +195,9 @@ def main() -> None:
         for name, set_all in interpreted.hooks(chosen.target, log, Path(chosen.folder)):
             wrapt.register_post_import_hook(set_all, name)
     named = flips.settings_without_dump(chosen.flips, chosen.folder)
-    for name, set_all in torch_settings.hooks((*ALWAYS, *named, *chosen.settings), log):
-        wrapt.register_post_import_hook(set_all, name)
-    for name, hook in flips.hooks(chosen.flips, log, DecisionLog(log, simulated=False)):
-        wrapt.register_post_import_hook(hook, name)
+    set_hooks((*ALWAYS, *named, *chosen.settings), chosen.flips, log)
     judge.set_up()
-    ending = "ended"
-    try:
-        run_script(script, args)
-    except SystemExit as error:
-        ending = "ended" if error.code in (None, 0) else "failed"
-    except BaseException:
-        judge.at_end()
-        tell("over", ending="failed")
-        raise
-    judge.at_end()
-    tell("over", ending=ending)
-    end_process()
+    run_to_end(script, args, judge.at_end)
 
 
 if __name__ == "__main__":

@@ -168,47 +168,33 @@ def _call(event: Event) -> CheckedCall:
 
 
 def _value(name: str, judged: Mapping[str, Any]) -> CheckedValue:
-    return CheckedValue(
-        name,
-        judged["verdict"],
-        judged["elements"],
-        judged["wrong"],
-        judged["why"],
-        tuple(judged["index"]),
-        scalar(judged["eager"]),
-        scalar(judged["compiled"]),
-        scalar(judged["reference"]),
-        _off(judged["eager_error"]),
-        _off(judged["compiled_error"]),
-        tuple(judged["form"]) if judged["form"] else None,
-    )
+    form = tuple(judged["form"]) if judged["form"] else None
+    return CheckedValue(name=name, verdict=judged["verdict"], why=judged["why"], form=form, **_judged(judged))
+
+
+def _judged(judged: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is said of a wrong value as of any."""
+    return {
+        **{name: judged[name] for name in ("elements", "wrong")},
+        **{side: scalar(judged[side]) for side in ("eager", "compiled", "reference")},
+        **{f"{side}_off": _off(judged[f"{side}_error"]) for side in ("eager", "compiled")},
+        "index": tuple(judged["index"]),
+    }
+
+
+_AS_TOLD = ("operator", "part_of", "fx", "node", "buffer", "kernel", "layer", "cause", "is_pattern")
 
 
 def _wrong(event: Event) -> WrongValue:
-    judged, tried = event["judged"], event["trials"]
+    tried = event["trials"]
     # The last one says most: a kernel alone is tried before the program.
     best = {(kind, name): (kind, name, by, right) for kind, name, by, right in tried if right}
     right_when = tuple(_right_when(*one) for one in best.values())
     names = dict.fromkeys(name for _, name, _, right in tried if not right)
     return WrongValue(
-        operator=event["operator"],
-        part_of=event["part_of"],
-        fx=event["fx"],
-        node=event["node"],
-        buffer=event["buffer"],
-        kernel=event["kernel"],
-        index=tuple(judged["index"]),
-        eager=scalar(judged["eager"]),
-        compiled=scalar(judged["compiled"]),
-        reference=scalar(judged["reference"]),
-        eager_off=_off(judged["eager_error"]),
-        compiled_off=_off(judged["compiled_error"]),
-        elements=judged["elements"],
-        wrong=judged["wrong"],
+        **{name: event[name] for name in _AS_TOLD},
+        **_judged(event["judged"]),
         user_line=_line(event["user"]),
-        layer=event["layer"],
-        cause=event["cause"],
-        is_pattern=event["is_pattern"],
         steps=tuple(AccuracyStep(*step) for step in event["steps"]),
         right_when=right_when,
         not_right_when=tuple(name for name in names if name not in {one.name for one in right_when}),

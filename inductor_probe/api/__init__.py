@@ -20,6 +20,6 @@ What was decided here:
 - Only what was made here runs. `probe dump` writes digests of what it made, and of how, to a record outside
   of any dump; code that the record does not know, or that other users may have written, runs with `--trust`
   only, and never with a stranger's folder on the path. A bench file is read once; its text is judged, and
-  sent to each process that runs it (`trust.py`, `machine/source_child.py`): the file is not read again, nor
+  sent to each process that runs it (`trust.py`, `harness/load.py`): the file is not read again, nor
   decoded by what a comment in it says.
 """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from inductor_probe.api.session import Graph
 from inductor_probe.api.trust import require_trust, texts_to_run
@@ -67,7 +67,7 @@ def asm(options: AsmOptions, progress: Progress) -> Asm:
     if options.other is not None and other is None:
         others = [options.other]
     if not others:
-        return Asm(AsmOutput(**asdict(compiled)))
+        return Asm(AsmOutput(kernels=(compiled,)))
     second = _compile(*others[0], options, progress)
     if second.backend != compiled.backend:
         raise ProbeError(
@@ -77,8 +77,7 @@ def asm(options: AsmOptions, progress: Progress) -> Asm:
         )
     return Asm(
         AsmOutput(
-            **asdict(compiled),
-            other=second,
+            kernels=(compiled, second),
             figures=figures(compiled, second),
             texts=tuple(compared_text(compiled, second, stage) for stage in options.stages),
         )
@@ -214,7 +213,7 @@ def ask_compiler(
         kernels = [
             one for one in graph.kernels() if one.backend == "cpp" and (not row.asked or one.name in names)
         ]
-        said = [asm(kernel.name, graph, trust=trust).record.compiler for kernel in kernels]
+        said = [asm(kernel.name, graph, trust=trust).record.kernels[0].compiler for kernel in kernels]
         rows.append(replace(row, compiler=tuple(one for one in said if one is not None)))
     return Causes(rows, causes.problems)
 

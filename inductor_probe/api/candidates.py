@@ -45,10 +45,10 @@ from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.own_call import OwnPair
-from inductor_probe.model.whatif import Candidate, GraphWhatIf, Rank, Trial, TrialReason
+from inductor_probe.model.timing import all_not_compiled, wrong_groups
+from inductor_probe.model.whatif import Candidate, GraphWhatIf, Rank, Trial, TrialReason, ranked
 from inductor_probe.reader.debug_dir import read_run
-from inductor_probe.report.pages.whatif import ranked, with_sides
-from inductor_probe.report.words.bench import all_not_compiled, wrong_groups
+from inductor_probe.report.pages.whatif import with_sides
 from inductor_probe.store.samples import read_samples
 from inductor_probe.store.trials import read_trials, write_trials
 
@@ -455,7 +455,7 @@ class _Tries:
             return refused
         if refused is not None and refused.not_timed == "same-code":
             return None
-        return refused or GraphWhatIf(pair.diff, not_timed="not-run", message="its code is not that of A")
+        return refused or GraphWhatIf(pair.diff, not_timed="other-code")
 
     def look(self, pair: _Pair) -> GraphWhatIf:
         """Check and time a pair, for longer than the last time, and keep what it is now."""

@@ -130,20 +130,25 @@ WITHOUT_GPU = "`probe check-kernel` says whether its kernels are right, and need
 
 def why_not_launched(graph: GraphOnDisk) -> str | None:
     """Return why kernels for a simulated GPU cannot be launched on this machine; None where they can."""
+    if gpu := missing_gpu(graph):
+        return f"{graph.name} was compiled for a simulated {gpu}, and this machine has no GPU to run it on"
+    return None
+
+
+def missing_gpu(graph: GraphOnDisk) -> str | None:
+    """Return the simulated GPU that a graph was compiled for, where this machine has none to run it on."""
     manifest = graph.run.manifest
-    gpu = manifest.gpu if manifest else None
-    if gpu is None or not lacks_gpu(graph):
-        return None
-    return f"{graph.name} was compiled for a simulated {gpu.device}, and this machine has no GPU to run it on"
+    return manifest.gpu.device if manifest and manifest.gpu and lacks_gpu(graph) else None
 
 
 def lacks_gpu(graph: GraphOnDisk) -> bool:
-    """Tell whether a graph has Triton kernels for CUDA, and this machine no GPU to launch them on."""
+    """Tell whether a graph has memory of CUDA, and this machine no GPU to run it on."""
     from inductor_probe.machine.gpu import gpu_states, has_gpu
 
-    kernels = graph.generated.code.kernels if graph.generated.code else ()
-    for_cuda = (kernel.backend == "triton" and "type='cuda'" in kernel.source for kernel in kernels)
-    return any(for_cuda) and not has_gpu(gpu_states())
+    code = graph.generated.code
+    layouts = [allocation.layout for allocation in code.allocations] if code else []
+    on_cuda = (layout is not None and (layout.device or "").startswith("cuda") for layout in layouts)
+    return any(on_cuda) and not has_gpu(gpu_states())
 
 
 def trust_of(graph: Path, made: MadeHere, manifest: Manifest | None = None, *, edited: bool = False) -> Trust:

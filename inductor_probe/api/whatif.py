@@ -16,7 +16,7 @@ from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.own_call import own_pair
-from inductor_probe.api.trust import WITHOUT_GPU, texts_to_run, why_not_launched
+from inductor_probe.api.trust import WITHOUT_GPU, missing_gpu, texts_to_run, why_not_launched
 from inductor_probe.bench.client import Server
 from inductor_probe.files import seen_from
 from inductor_probe.model.bench import BenchSettings
@@ -341,8 +341,8 @@ def why_not_timed(a: GraphOnDisk, b: GraphOnDisk, diff: GraphDiff) -> GraphWhatI
     if constants[0] != constants[1]:
         names = [name for name, _ in constants[0].items() ^ constants[1].items()]
         return GraphWhatIf(diff, not_timed="constants-differ", subjects=tuple(sorted(set(names))))
-    if why := why_not_launched(a) or why_not_launched(b):
-        return GraphWhatIf(diff, not_timed="no-gpu", message=why)
+    if gpu := missing_gpu(a) or missing_gpu(b):
+        return GraphWhatIf(diff, not_timed="no-gpu", subjects=(gpu,))
     return None
 
 

@@ -96,7 +96,7 @@ def compile_triton(
         sweep: add these, inductor's own, and a grid around them.
         stages: those of which the text is wanted. progress: is told which config is compiled.
 
-    Returns `compilers`, `architecture` and `configs`, as `AsmOutput` has them.
+    Returns `compilers`, `architecture` and `configs`, as `CompiledKernel` has them.
 
     Raises:
         ProbeError: the kernel has no such parameter. RunFailedError: torch or Triton cannot be imported, or

@@ -1,4 +1,4 @@
-"""A bench file run by its own harness, in a fresh process: of an older version, or edited."""
+"""A bench file run by the core that is pasted into it, in a fresh process: an edited one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from typing import Any
 
 import inductor_probe.harness
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
-from inductor_probe.machine.python_child import python_command, source_command
+from inductor_probe.machine.python_child import python_command
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.store.samples import process_of
 
-_OLD = "BENCH = Bench("
-"""In files of versions that pasted all of the harness, with a command line that writes JSON."""
 _OWN_CORE = Path(inductor_probe.harness.__file__).with_name("own_core.py")
 _USAGE = 2
 _MOST_LINES = 12
@@ -83,10 +81,7 @@ def run_once(
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         results, errors = Path(folder, "results.json"), Path(folder, "stderr")
-        if _OLD in source:
-            command = source_command(path, "--json", str(results), *options)
-        else:
-            command = python_command(_OWN_CORE, str(path.resolve()), str(results), *options)
+        command = python_command(_OWN_CORE, str(path.resolve()), str(results), *options)
         with errors.open("wb") as stderr:
             completed = subprocess.run(
                 command,

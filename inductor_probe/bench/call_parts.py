@@ -5,22 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec.structs import replace
 
-from inductor_probe.bench.overheads import Rounds, within
-from inductor_probe.model.call_parts import CallPart, CallParts, Side
+from inductor_probe.bench.overheads import Rounds, with_shares, within
+from inductor_probe.model.call_parts import CallPart, CallParts
 from inductor_probe.model.timing import CallSamples, TimedInterval
-
-
-class MeasuredPart(Struct, frozen=True):
-    """A part of a call; `mad` is the median of distances from the median, in seconds as the others."""
-
-    kind: str
-    name: str
-    seconds: float
-    uncertainty: float
-    mad: float
-    launches: int = 0
 
 
 def call_parts_of(processes: Sequence[CallSamples]) -> CallParts:
@@ -34,15 +23,15 @@ def call_parts_of(processes: Sequence[CallSamples]) -> CallParts:
     call = rounds.time(lambda process: _sum(process, "compiled"))
     parts = [part for part in _host(rounds, first) if part.seconds or part.launches]
     fitted, rest = within([(part.seconds, part.uncertainty) for part in parts], call.seconds)
-    rows = [_row(part, "host", time, call.seconds) for part, time in zip(parts, fitted, strict=True)]
+    rows = [
+        replace(part, seconds=seconds, uncertainty=off)
+        for part, (seconds, off) in zip(parts, fitted, strict=True)
+    ]
     total = sum(max(part.seconds, 0.0) for part in parts)
-    whole = MeasuredPart("compiled", "compiled", call.seconds, call.uncertainty, call.mad)
     off = min(call.uncertainty, call.seconds - rest)
-    for part in (MeasuredPart("remainder", "remainder", rest, off, call.mad), whole):
-        rows.append(_row(part, "host", (part.seconds, part.uncertainty), call.seconds))
-    device = list(on_device([process.parts for process in processes]))
-    busy = device[-1].seconds if device else 0.0
-    rows = [_row(part, "device", (part.seconds, part.uncertainty), busy) for part in device] + rows
+    rows.append(CallPart("remainder", "remainder", "host", rest, call.mad, off))
+    rows.append(CallPart("compiled", "compiled", "host", call.seconds, call.mad, call.uncertainty))
+    device = on_device([process.parts for process in processes])
     walls = [
         second
         for each in processes
@@ -52,7 +41,7 @@ def call_parts_of(processes: Sequence[CallSamples]) -> CallParts:
     ]
     return CallParts(
         device=first.device,
-        rows=tuple(rows),
+        rows=tuple(with_shares([*device, *rows])),
         graphs=first.graphs,
         allocations=first.allocations,
         wall=float(np.median(walls)) if walls else None,
@@ -63,14 +52,14 @@ def call_parts_of(processes: Sequence[CallSamples]) -> CallParts:
     )
 
 
-def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[MeasuredPart]:
+def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[CallPart]:
     """Yield the parts of the host's time, in the order of a call."""
     kinds = {part.kind for part in first.parts}
     lines = [part for part in first.parts if part.kind in ("kernel", "library", "copy")]
     forward = "forward" if "forward" in kinds else "compiled"
     guards = ("guards",) if "guards" in kinds else ()
 
-    def part(kind: str, plus: Sequence[str], minus: Sequence[str] = ()) -> MeasuredPart:
+    def part(kind: str, plus: Sequence[str], minus: Sequence[str] = ()) -> CallPart:
         def series(process: CallSamples) -> np.ndarray:
             left: np.ndarray = _sum(process, *plus) - _sum(process, *minus)
             if "guards" in (*plus, *minus):
@@ -79,9 +68,9 @@ def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[MeasuredP
             return left
 
         time = rounds.time(series)
-        return MeasuredPart(kind, kind, time.seconds, time.uncertainty, time.mad)
+        return CallPart(kind, kind, "host", time.seconds, time.mad, time.uncertainty)
 
-    def line(name: str, kind: str, *, host: bool, own: bool) -> MeasuredPart:
+    def line(name: str, kind: str, *, host: bool, own: bool) -> CallPart:
         """Of lines of a name: their own time, that of launching empty kernels, or what they take more."""
 
         def series(process: CallSamples) -> np.ndarray:
@@ -91,7 +80,7 @@ def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[MeasuredP
 
         time = rounds.time(series)
         launches = sum(part.launches for part in lines if (part.kind, part.name) == (kind, name))
-        return MeasuredPart(kind, name, time.seconds, time.uncertainty, time.mad, launches)
+        return CallPart(kind, name, "host", time.seconds, time.mad, time.uncertainty, launches=launches)
 
     if guards:
         yield part("guards", guards)
@@ -110,14 +99,11 @@ def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[MeasuredP
     else:
         kernels = [each for each in lines if each.kind == "kernel"]
         if launches := [line(each.name, "kernel", host=True, own=False) for each in kernels if each.host]:
-            yield MeasuredPart(
-                "launches",
-                "launches",
-                sum(each.seconds for each in launches),
-                sum(each.uncertainty for each in launches),
-                sum(each.mad for each in launches),
-                sum(each.launches for each in launches),
-            )
+            sums = {
+                field: sum(getattr(each, field) for each in launches)
+                for field in ("seconds", "mad", "uncertainty", "launches")
+            }
+            yield CallPart("launches", "launches", "host", **sums)
         for each in lines:
             if each.kind != "copy":
                 yield line(each.name, each.kind, host=bool(each.host), own=True)
@@ -127,7 +113,7 @@ def _host(rounds: Rounds[CallSamples], first: CallSamples) -> Iterator[MeasuredP
         yield part("backward", ["compiled"], ["forward", "fx-backward"])
 
 
-def on_device(processes: Sequence[Sequence[TimedInterval]]) -> Iterator[MeasuredPart]:
+def on_device(processes: Sequence[Sequence[TimedInterval]]) -> Iterator[CallPart]:
     """Yield what the GPU does in a call, and their sum: medians of rounds of their own."""
     total = 0.0
     for part in processes[0]:
@@ -142,9 +128,10 @@ def on_device(processes: Sequence[Sequence[TimedInterval]]) -> Iterator[Measured
             median = float(np.median(seconds))
             mad = float(np.median(np.abs(seconds - median)))
             total += median
-            yield MeasuredPart(part.kind.removeprefix("gpu-"), part.name, median, mad, mad, part.launches)
+            kind = part.kind.removeprefix("gpu-")
+            yield CallPart(kind, part.name, "device", median, mad, mad, launches=part.launches)
     if total:
-        yield MeasuredPart("call", "call", total, 0.0, 0.0)
+        yield CallPart("call", "call", "device", total, 0.0, 0.0)
 
 
 def _sum(process: CallSamples, *kinds: str, name: str | None = None, host: bool = False) -> np.ndarray:
@@ -157,9 +144,3 @@ def _sum(process: CallSamples, *kinds: str, name: str | None = None, host: bool 
     rounds = next(len(part.seconds) for part in process.parts if part.kind == "compiled")
     total: np.ndarray = np.sum(series, axis=0) if series else np.zeros(rounds)
     return total
-
-
-def _row(part: MeasuredPart, side: Side, time: tuple[float, float], whole: float) -> CallPart:
-    seconds, uncertainty = time
-    share = seconds / whole if whole else 0.0
-    return CallPart(part.kind, part.name, side, seconds, part.mad, uncertainty, share, part.launches)

@@ -10,7 +10,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from inductor_probe.model.bench import Measurement, OverheadRow, Overheads, Side
+from inductor_probe.model.bench import Measurement
+from inductor_probe.model.call_parts import CallPart, Overheads, Side
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import OverheadSamples, TimedPart
 
@@ -134,12 +136,10 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     cuda = first.device != "cpu"
     steps = _steps(first) if _same_steps(processes) else []
     remarks = list(dict.fromkeys(remark for process in processes for remark in process.remarks))
-    rows: list[OverheadRow] = []
+    rows: list[CallPart] = []
     device: Side = "device" if cuda else "host"
     call = rounds.time(lambda process: np.array(_required(process, "call").seconds))
-    by_name: dict[tuple[str, str], list[int]] = {}
-    for index in steps:
-        by_name.setdefault((first.parts[index].kind, first.parts[index].name), []).append(index)
+    by_name = grouped(steps, lambda index: (first.parts[index].kind, first.parts[index].name))
     busy = _sum(rounds, steps, "seconds") if steps else None
     scale = call.seconds / busy.seconds if busy is not None and busy.seconds > call.seconds else 1.0
     for (kind, name), indexes in by_name.items():
@@ -166,7 +166,7 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
             rows.append(_row("launches", "launches", "host", of_call, len(launched)))
             rows.append(_row("wrapper", "wrapper", "host", _left(rest)))
     rows.append(_row("call", CALL, "host", call))
-    rows = _with_shares(rows)
+    rows = with_shares(rows)
     walls = [_required(process, "call").wall for process in processes]
     gpu = max((row.seconds for row in rows if row.side == "device" and row.kind == "call"), default=0.0)
     return Overheads(
@@ -246,12 +246,11 @@ def _rest(
     return replace(within, seconds=seconds, uncertainty=uncertainty)
 
 
-def _row(kind: str, name: str, side: Side, time: _Time, launches: int = 0) -> OverheadRow:
-    nonzero = time.seconds > time.uncertainty
-    return OverheadRow(kind, name, side, time.seconds, time.mad, time.uncertainty, 0.0, nonzero, launches)
+def _row(kind: str, name: str, side: Side, time: _Time, launches: int = 0) -> CallPart:
+    return CallPart(kind, name, side, time.seconds, time.mad, time.uncertainty, launches=launches)
 
 
-def _with_shares(rows: Sequence[OverheadRow]) -> list[OverheadRow]:
+def with_shares(rows: Sequence[CallPart]) -> list[CallPart]:
     """Fill in shares of each side's last row."""
     totals = {row.side: row.seconds for row in rows}
     return [replace(row, share=row.seconds / totals[row.side]) if totals[row.side] else row for row in rows]

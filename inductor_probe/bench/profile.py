@@ -30,6 +30,7 @@ from inductor_probe.model.code import LoopNest
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.profile import (
     ClockName,
+    ClockProblem,
     KernelClock,
     LineTime,
     NestTime,
@@ -75,7 +76,7 @@ class ClockedFile(Struct, frozen=True):
     clock: ClockName
     copies: Mapping[str, str]
     nests: Mapping[str, tuple[LoopNest, ...]]
-    problems: Mapping[str, str]
+    problems: Mapping[str, ClockProblem]
     span_of: Callable[[int, int], Span]
 
 
@@ -417,8 +418,8 @@ class _Conclusion:
         return series
 
     def _clock_rows(self) -> Iterator[KernelClock]:
-        refused = {name: f"its copy does not compile: {why}" for name, why in self.result["refused"]}
-        differing = dict.fromkeys(self.result["differing"], "its copy computes something else")
+        refused = {name: ClockProblem("not-compiled", error=why) for name, why in self.result["refused"]}
+        differing: dict[str, ClockProblem] = dict.fromkeys(self.result["differing"], ClockProblem("differs"))
         problems = {**self.file.problems, **refused, **differing}
         unclocked = self._series_of_lines(self.result["plain"])  # none where calls are too long for both
         for kernel in self.file.nests:

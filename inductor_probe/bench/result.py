@@ -13,6 +13,7 @@ from inductor_probe.bench.verdict import conclude
 from inductor_probe.machine.roofline import roofline_rows
 from inductor_probe.model.bench import OPERATORS, Ablation, BenchResult, Measurement
 from inductor_probe.model.comparison import Comparison
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Samples, Series, Variant
 
@@ -26,10 +27,8 @@ def result_of(samples: Samples) -> BenchResult:
     """Judge every comparison of one bench file, and hold its kernels against the machine."""
     processes, margin = samples.processes, samples.margin
     first = processes[0]
-    pairs: dict[tuple[str, str | None], list[Series]] = {}
-    for process in processes:
-        for series in process.comparisons:
-            pairs.setdefault((series.baseline, series.candidate), []).append(series)
+    every = (series for process in processes for series in process.comparisons)
+    pairs = grouped(every, lambda series: (series.baseline, series.candidate))
     left_out = {name: part for process in processes for name, part in process.ablations}
     order = [
         OPERATORS.partition(" ")[0],
@@ -102,7 +101,7 @@ def result_of(samples: Samples) -> BenchResult:
 
 
 def _measured(samples: Samples) -> float | None:
-    """Return the seconds that count against the budget; None where an earlier version measured."""
+    """Return the seconds that count against the budget; None where no process says."""
     seconds = [process.measured for process in samples.processes if process.measured is not None]
     return sum(seconds) + (samples.roofline.measured if samples.roofline else 0.0) if seconds else None
 

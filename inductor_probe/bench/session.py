@@ -31,8 +31,8 @@ from inductor_probe.machine.gpu import gpu_remarks, gpu_state, names_gpu
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.bench import BenchResult, BenchSettings
-from inductor_probe.model.codec import ShapeError, from_json, to_json
-from inductor_probe.model.remark import Remark, Subject, measured, reported
+from inductor_probe.model.codec import ShapeError, from_json
+from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import KernelWork, Roofline, Samples
 from inductor_probe.reader.python_text import read_python_source
 from inductor_probe.store.samples import process_of, samples_text
@@ -354,9 +354,6 @@ def sweep_configs(
     else:
         configs = _measure_configs(path, source, settings, text)
     try:
-        for config in (config for sweep in configs for config in sweep["configs"]):
-            if config.get("note") is not None:  # written by the harness of an older probe
-                config["remark"] = to_json(reported(str(config["note"]), Subject("kernel", "")))
         return tuple(from_json(ConfigSweep, sweep) for sweep in configs)
     except (KeyError, TypeError, AttributeError, ShapeError) as error:
         raise RunFailedError(

@@ -10,7 +10,7 @@ from inductor_probe.backends import cpp
 from inductor_probe.bench.profile import ClockedFile
 from inductor_probe.machine.cpu import has_invariant_tsc
 from inductor_probe.model.code import CppFacts, LoopNest
-from inductor_probe.model.profile import ClockName
+from inductor_probe.model.profile import ClockName, ClockProblem
 from inductor_probe.model.span import Span
 from inductor_probe.variants.bench_variants import add_variants
 from inductor_probe.variants.code import Code, definitions, read_code
@@ -32,7 +32,7 @@ def clocked_file(path: Path, source: str, generated: tuple[Path, str] | None = N
     code = read_code(source, str(path))
     clock: ClockName = "tsc" if platform.machine() == "x86_64" and has_invariant_tsc() else "steady_clock"
     nests: dict[str, tuple[LoopNest, ...]] = {}
-    problems: dict[str, str] = {}
+    problems: dict[str, ClockProblem] = {}
     texts: dict[str, str] = {}
     for name, kernel in code.kernels.items():
         if kernel.backend.name != "cpp":
@@ -42,7 +42,7 @@ def clocked_file(path: Path, source: str, generated: tuple[Path, str] | None = N
         try:
             texts[name] = with_clock(kernel.source, nests[name], len(texts), clock)
         except NotClockedError as error:
-            problems[name] = str(error)
+            problems[name] = error.problem
     copies = {name: f"{name}_v{code.next_number}" for name in texts}
     variants = [variant for variant in code.with_sources(texts, _COMMENT) if variant.name in copies.values()]
     text = add_variants(source, variants)

@@ -84,7 +84,7 @@ def graph_constants(
     lines += map(_packs, packed)
     for example in (example for example in examples if example.name not in known):
         if _looks_packed(example) and any(map(_TAKES_PACKED.match, uses[example.name])):
-            add_stand_in(example.name, example.recorded, example.dtype, example.device, "packed-in-old-dump")
+            add_stand_in(example.name, example.recorded, example.dtype, example.device, "not-in-dump")
         else:
             lines.append(_remade(example))
     lines += [*last, *(f"constants.missing[{name!r}] = 'library-object'" for name in objects)]

@@ -83,7 +83,7 @@ class OwnCalls(Callables):
 
     def at_end(self, ending: str) -> None:
         """Time what was compiled and not timed yet, once the script has ended; say what was not found."""
-        for callee in self.callees:
+        for callee in self.callees if ending != "failed" else ():  # of a failed script nothing counts
             if self._waiting(callee) and not self._over:
                 self._time_again(callee)
         self._tell("over", ending=ending, callables=len(self.callees), timed=self._sent)
@@ -144,11 +144,11 @@ class OwnCalls(Callables):
         reached, self._sent = time.monotonic() - self._begin, self._sent + 1
         self._tell(
             "reached",
-            ids=[*callee.compiled_in],
+            graphs=[*callee.compiled_in],
             name=name_of(callee.eager),
             where=where_of(callee),
             call=number,
-            calls=after,
+            after=after,
             instances=len(alike),
             reached_s=reached,
         )
@@ -166,7 +166,9 @@ class OwnCalls(Callables):
     def _measure(self, own: OwnCall) -> None:
         remarks = own.check()
         compiles = self.compiles
-        self._tell("call", remarks=[[code, values] for code, values in remarks], **own.facts())
+        self._tell(
+            "call", remarks=[{"code": code, "numbers": values} for code, values in remarks], **own.facts()
+        )
         if self._request.laps:
             self._serve(own)
         elif self._request.eager_only:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, TypeVar
 
 import wrapt
 from msgspec import Struct
@@ -24,6 +25,8 @@ from inductor_probe.capture.process import end_with
 from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.flip import Flip
+
+Options = TypeVar("Options", bound=Struct)
 
 
 class OwnOptions(Struct, frozen=True):
@@ -38,11 +41,14 @@ class OwnOptions(Struct, frozen=True):
     flips: tuple[Flip, ...] = ()
 
 
-def main() -> None:
-    """Run the script, and say in the end how far it came."""
-    parent, events, asked, options, script, *args = sys.argv[1:]
+def opened(kind: type[Options]) -> tuple[Options, Callable[..., None], TextIO, list[str]]:
+    """Read the command line of a child that runs a script.
+
+    Returns:
+        the options; what sends an event; what questions are read from; the script and its arguments.
+    """
+    parent, events, asked, options, *command = sys.argv[1:]
     end_with(int(parent))
-    chosen = from_json(OwnOptions, json.loads(options))
     answers, questions = os.fdopen(int(events), "w", encoding="utf-8"), os.fdopen(int(asked))
     for descriptor in (int(events), int(asked)):
         os.set_inheritable(descriptor, False)
@@ -51,25 +57,41 @@ def main() -> None:
         answers.write(json.dumps({"event": event, **values}, default=str) + "\n")
         answers.flush()
 
-    own = OwnCalls(chosen.request, tell, questions.readline)
-    own.install()
-    log = EventLog(Path(chosen.folder))
-    for name, set_all in torch_settings.hooks(
-        (*flips.settings_without_dump(chosen.flips, chosen.folder), *chosen.settings), log
-    ):
-        wrapt.register_post_import_hook(set_all, name)
-    for name, hook in flips.hooks(chosen.flips, log, DecisionLog(log, simulated=False)):
+    return from_json(kind, json.loads(options)), tell, questions, command
+
+
+def set_hooks(settings: Sequence[tuple[str, str]], turned: Sequence[Flip], log: EventLog) -> None:
+    """Have torch's settings set and decisions turned when it is imported."""
+    hooks = (
+        *torch_settings.hooks(settings, log),
+        *flips.hooks(turned, log, DecisionLog(log, simulated=False)),
+    )
+    for name, hook in hooks:
         wrapt.register_post_import_hook(hook, name)
+
+
+def run_to_end(script: str, args: list[str], at_end: Callable[[str], None]) -> None:
+    """Run the script, and end this process; `at_end` is told how the script ended: `ended` or `failed`."""
     ending = "ended"
     try:
         run_script(script, args)
     except SystemExit as error:
         ending = "ended" if error.code in (None, 0) else "failed"
     except BaseException:
-        tell("over", ending="failed")
+        at_end("failed")
         raise
-    own.at_end(ending)
+    at_end(ending)
     end_process()
+
+
+def main() -> None:
+    """Run the script, and say in the end how far it came."""
+    chosen, tell, questions, (script, *args) = opened(OwnOptions)
+    own = OwnCalls(chosen.request, tell, questions.readline)
+    own.install()
+    named = flips.settings_without_dump(chosen.flips, chosen.folder)
+    set_hooks((*named, *chosen.settings), chosen.flips, EventLog(Path(chosen.folder)))
+    run_to_end(script, args, own.at_end)
 
 
 if __name__ == "__main__":

@@ -238,7 +238,9 @@ def asm(options: AsmOptions, *, words: tuple[str, ...], output_format: OutputFor
     with progress_line() as progress:
         options = replace(options, kernel=kernel, target=graph, other=other, against=None)
         compiled = ip.asm(options, progress=progress)
-    ok = all(config.failure is None for config in compiled.record.configs if config.origin != "grid")
+    ok = all(
+        config.failure is None for config in compiled.record.kernels[0].configs if config.origin != "grid"
+    )
     return give(compiled, output_format, ok=ok)
 
 

@@ -138,7 +138,7 @@ class _Walk:
         self.runs.sort(key=lambda run: run.path)
         if self.links > _SHOWN_LINKS:
             self.problems.append(
-                Problem(f"{self.links - _SHOWN_LINKS} more links lead elsewhere: not followed")
+                Problem(f"beside these, links that lead elsewhere, not followed: {self.links - _SHOWN_LINKS}")
             )
         return Below(tuple(self.runs), tuple(self.problems))
 

@@ -54,19 +54,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
 def timed_of(pair: Any, same: set[str]) -> Timed:
     """Return the times of a pair as every core has them: of those in `same` it has none.
 
-    They are unedited copies, which count as their baseline beside itself. Cores of older versions have
-    objects, and mark the quads of that (`guard`) among others.
+    They are unedited copies, which count as their baseline beside itself.
     """
-    baseline, candidate, quads = (
-        pair if isinstance(pair, tuple) else (pair.baseline, pair.candidate, pair.quads)
-    )
-    if (candidate or "").partition(" ")[0] in same:
-        candidate, quads = None, [quad for quad in quads if getattr(quad, "guard", True)]
-    alone = candidate is None
+    baseline, candidate, quads = pair
+    alone = (candidate or "").partition(" ")[0] in {"", *same}
     return Timed(
-        baseline,
-        candidate,
-        [Quad(quad.order, quad.seconds, alone or getattr(quad, "guard", False)) for quad in quads],
+        baseline, None if alone else candidate, [Quad(quad.order, quad.seconds, alone) for quad in quads]
     )
 
 

@@ -18,7 +18,6 @@ NOT_FLOAT64 = "reference not in float64: "
 OTHERS = "pointers to memory of something else"
 SENTENCES = {  # by the type of the subject, a sentence for each code
     "machine": {
-        "core-shared": "had a core for {core_ms:.1f} of {wall_ms:.1f} ms",  # of older versions
         "core-lost": "lost its core {times} times",
         "cpu-time": "lost its core {times} times: its times are CPU time",
         "clock-changed": "the clock was {mhz:.0f} MHz instead of {median_mhz:.0f}",
@@ -57,8 +56,6 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "call-not-run": "call does not run on the CPU: {error}",
         "input-changed": "changes input {input}, which call leaves alone",
         "output-count": "returns {values} values instead of {expected}",
-        "output-value": "{value} is not {expected}",  # of older versions: now it is an output-form
-        "output-size": "size {size} is not {expected}",  # of older versions: now it is an output-form
         "output-form": "output {output} is {form} instead of {expected}",
         "own-wrapper": "inside {wrapper}",
         "own-wrapper-needed": "inside {wrapper}: it does not fit the buffers of call",
@@ -76,11 +73,9 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "too-many-launches": NOT_ALONE + "call makes more than {most} launches",
         "arguments-too-large": NOT_ALONE + "what they are passed takes more than {most_gib} GiB",
         "launches-included": "launches are part of the kernels' times: {error}",
-        "guards-not-timed": "guards are not timed: {error}",  # of older versions, as the next one
         "guards-not-skipped": "guards are part of dynamo's entry, as they cannot be skipped: {error}",
         "not-inductor": "what dynamo compiled runs no graph of inductor",
         "wrapper-not-marked": "what a wrapper launches is not told apart: {error}",
-        "guards-recompiled": "guards are not timed: dynamo compiled {times} times during the measurement",
         "parts-lost-cores": "in {lost} of {rounds} rounds each call lost a core to other programs, which "
         "long parts are charged for",
         "flops-not-counted": "flops are not counted: {error}",
@@ -115,8 +110,6 @@ MISSING_CONSTANT = {  # why a constant cannot be had
     "not-strided": "its layout is not strided, and only strided tensors are kept",
     "unknown-packing": "it was packed by a call that probe dump does not know",
     "not-in-dump": "the dump does not hold it; dump the script again",
-    "packed-in-old-dump": "it is packed, and this dump is from before packed constants were kept; "
-    "dump the script again",
     "library-object": "it is an object of a library, which only a pickle holds",
     "file-missing": "its file in probe_constants does not exist; dump the script again",
     "file-changed": "its file in probe_constants is not as probe dump left it; dump the script again",

@@ -39,7 +39,7 @@ _THROTTLED_S = 0.02
 _MOST_PIDS = 4
 _MOST_GPUS = 16
 _QUERY = (
-    "uuid", "name", "driver_version", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.draw", "power.limit",
+    "uuid", "name", "driver_version", "clocks.sm", "clocks.max.sm", "power.draw", "power.limit",
     "temperature.gpu", "utilization.gpu", "clocks_throttle_reasons.active",
 )  # fmt: skip
 
@@ -49,7 +49,7 @@ class GpuState(Struct, frozen=True):
 
     Attributes:
         source: `nvml`, `nvidia-smi`, or None where neither could be asked: `why_not` says why.
-        sm_mhz, max_sm_mhz, memory_mhz: clocks of the multiprocessors, the most they can do, of the memory.
+        sm_mhz, max_sm_mhz: clocks of the multiprocessors, and the most they can do.
         power_w, limit_w: as drawn and as allowed, in watts. temperature_c: in degrees Celsius.
         busy: share of the last moment in which a kernel ran, 0 to 1.
         reasons: what throttles its clocks at this moment, see `REASONS`. idle: it has nothing to do, and so
@@ -65,7 +65,6 @@ class GpuState(Struct, frozen=True):
     driver: str | None = None
     sm_mhz: float | None = None
     max_sm_mhz: float | None = None
-    memory_mhz: float | None = None
     power_w: float | None = None
     limit_w: float | None = None
     temperature_c: float | None = None
@@ -161,7 +160,6 @@ def _by_nvml(nvml: Any, device: str) -> GpuState:
             driver=_text(nvml.nvmlSystemGetDriverVersion()),
             sm_mhz=_number(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM)),
             max_sm_mhz=_number(ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM)),
-            memory_mhz=_number(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM)),
             power_w=_number(ask("nvmlDeviceGetPowerUsage"), 1e-3),
             limit_w=_number(ask("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
             temperature_c=_number(ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)),
@@ -197,7 +195,6 @@ def _by_command(run: Callable[[list[str]], str], device: str) -> GpuState:
         driver=values["driver_version"],
         sm_mhz=_number(values["clocks.sm"]),
         max_sm_mhz=_number(values["clocks.max.sm"]),
-        memory_mhz=_number(values["clocks.mem"]),
         power_w=_number(values["power.draw"]),
         limit_w=_number(values["power.limit"]),
         temperature_c=_number(values["temperature.gpu"]),

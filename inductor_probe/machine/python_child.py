@@ -14,7 +14,6 @@ from typing import Any
 
 from inductor_probe.errors import RunFailedError
 
-_SOURCE_CHILD = Path(__file__).with_name("source_child.py")
 _TIMEOUT_S = 600
 """The first answer on a machine compiles a program for each kind of vector that it may have: some 20 s."""
 WRITE_FILES = ("TORCH_TRACE", "TORCH_COMPILE_DEBUG")
@@ -41,14 +40,6 @@ def python_command(file: Path, *arguments: str, python: Path | None = None) -> l
     Give the process a working folder that is empty: what it starts itself may look there.
     """
     return [str(python or sys.executable), "-c", _START, str(file.resolve()), *arguments]
-
-
-def source_command(file: Path, *arguments: str) -> list[str]:
-    """Return the command that runs as the program `file` the text that it gets on stdin, in UTF-8.
-
-    `file` itself is not read: another program may write to it between one process and the next.
-    """
-    return python_command(_SOURCE_CHILD, str(file.resolve()), *arguments)
 
 
 def ask_torch(

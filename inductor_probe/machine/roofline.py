@@ -9,7 +9,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from inductor_probe.errors import RunFailedError
-from inductor_probe.model.bench import Overheads, RooflineRow
+from inductor_probe.model.bench import RooflineRow
+from inductor_probe.model.call_parts import Overheads
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 from inductor_probe.model.timing import KernelWork, Roofline

@@ -20,7 +20,7 @@ from inductor_probe.capture.own_child import OwnOptions
 from inductor_probe.harness.budget import PROCESSES, share_of
 from inductor_probe.measuring.interleaved import time_remotes
 from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
-from inductor_probe.model.codec import from_json
+from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.own_call import (
     EagerOperator,
@@ -178,7 +178,7 @@ def _is_open(comparison: Comparison, margin: float) -> bool:
 
 def _ids(runs: Sequence[Sequence[Event]]) -> dict[tuple[str, ...], None]:
     reached = (event for run in runs for event in run if event["event"] == "reached")
-    return dict.fromkeys(tuple(event["ids"]) for event in reached)
+    return dict.fromkeys(tuple(event["graphs"]) for event in reached)
 
 
 def _calls(runs: Sequence[Sequence[Event]], program: OwnProgram, margin: float) -> tuple[OwnCall, ...]:
@@ -190,7 +190,7 @@ def _calls(runs: Sequence[Sequence[Event]], program: OwnProgram, margin: float) 
             parts, mine = dict[str, Event](), False
             for event in run:
                 if event["event"] == "reached":
-                    mine = tuple(event["ids"]) == ids
+                    mine = tuple(event["graphs"]) == ids
                 if mine:
                     parts[event["event"]] = event
             if "series" in parts:
@@ -204,44 +204,32 @@ def _call(several: Sequence[dict[str, Event]], program: OwnProgram, margin: floa
     series = [from_json(Series, parts["series"]["series"]) for parts in several]
     comparison = conclude(series, margin)
     times = {time.name: time.seconds for time in times_of(series, [comparison], {})}
-    reached, facts = several[0]["reached"], several[0]["call"]
-    remarks = [OwnRemark(code, tuple(values.items())) for code, values in facts["remarks"]]
+    facts = {**several[0]["reached"], **several[0]["call"]}
+    remarks = list(facts["remarks"])
     if any(parts["series"]["compiled"] for parts in several):
-        remarks.append(OwnRemark("compiled-while-timed"))
+        remarks.append({"code": "compiled-while-timed"})
     remarks += [
-        OwnRemark(code, message=parts[code]["message"])
+        {"code": code, "message": parts[code]["message"]}
         for parts in several
         for code in _MISSING
         if code in parts
     ]
     eager = next((parts["eager"] for parts in several if "eager" in parts), {})
     samples = [from_json(CallSamples, parts["parts"]["parts"]) for parts in several if "parts" in parts]
-    return OwnCall(
-        name=reached["name"],
-        where=reached["where"],
-        script=str(program.script),
-        graphs=tuple(reached["ids"]),
-        call=reached["call"],
-        after=reached["calls"],
-        instances=reached["instances"],
-        inputs=facts["inputs"],
-        device=facts["device"],
-        threads=facts["threads"],
-        backward=facts["backward"],
-        changes=tuple(facts["changes"]),
-        eager=times[series[0].baseline],
-        compiled=times[series[0].candidate or ""],
-        comparison=comparison,
-        processes=len(several),
-        reached_s=max(parts["reached"]["reached_s"] for parts in several),
-        measured=sum(one.spent for one in series),
-        remarks=tuple(remarks),
-        parts=call_parts_of(samples) if samples else None,
-        operators=tuple(
-            _eager_operator(facts, times[series[0].baseline]) for facts in eager.get("operators", ())
-        ),
-        capability=eager.get("capability", ""),
-    )
+    found = {
+        "script": str(program.script),
+        "eager": times[series[0].baseline],
+        "compiled": times[series[0].candidate or ""],
+        "comparison": comparison,
+        "processes": len(several),
+        "reached_s": max(parts["reached"]["reached_s"] for parts in several),
+        "measured": sum(one.spent for one in series),
+        "remarks": remarks,
+        "parts": call_parts_of(samples) if samples else None,
+        "operators": [_eager_operator(one, times[series[0].baseline]) for one in eager.get("operators", ())],
+        "capability": eager.get("capability", ""),
+    }
+    return from_json(OwnCall, {**facts, **{name: to_json(value) for name, value in found.items()}})
 
 
 def _eager_operator(facts: Event, call: float) -> EagerOperator:
@@ -324,16 +312,5 @@ def compare_programs(
 
 def _side(events: Sequence[Event], program: OwnProgram, seconds: float) -> OwnCallOfSide:
     parts = {event["event"]: event for event in events}
-    reached, facts = parts["reached"], parts["call"]
-    return OwnCallOfSide(
-        name=reached["name"],
-        where=reached["where"],
-        script=str(program.script),
-        call=reached["call"],
-        after=reached["calls"],
-        inputs=facts["inputs"],
-        threads=facts["threads"],
-        backward=facts["backward"],
-        seconds=seconds,
-        remarks=tuple(OwnRemark(code, tuple(values.items())) for code, values in facts["remarks"]),
-    )
+    found = {"script": str(program.script), "seconds": seconds}
+    return from_json(OwnCallOfSide, {**parts["reached"], **parts["call"], **found})

@@ -55,7 +55,18 @@ class Off(Struct, frozen=True):
     relative: Element
 
 
-class CheckedValue(Struct, frozen=True):
+class _Values(Struct, frozen=True, kw_only=True):
+    elements: int = 0
+    wrong: int = 0
+    index: tuple[int, ...] = ()
+    eager: Element = None
+    compiled: Element = None
+    reference: Element = None
+    eager_off: Off | None = None
+    compiled_off: Off | None = None
+
+
+class CheckedValue(_Values, frozen=True, kw_only=True):
     """An output, a gradient, or an input after the call, compared.
 
     Attributes:
@@ -70,15 +81,7 @@ class CheckedValue(Struct, frozen=True):
 
     name: str
     verdict: Verdict
-    elements: int = 0
-    wrong: int = 0
     why: Why = ""
-    index: tuple[int, ...] = ()
-    eager: Element = None
-    compiled: Element = None
-    reference: Element = None
-    eager_off: Off | None = None
-    compiled_off: Off | None = None
     form: tuple[str, str] | None = None
 
 
@@ -116,7 +119,7 @@ class AccuracyStep(Struct, frozen=True):
     verdict: StepVerdict
 
 
-class WrongValue(Struct, frozen=True, kw_only=True):
+class WrongValue(_Values, frozen=True, kw_only=True):
     """Something wrong, at the first place where it is seen. What follows from it is not listed.
 
     Attributes:
@@ -136,14 +139,6 @@ class WrongValue(Struct, frozen=True, kw_only=True):
     node: str = ""
     buffer: str = ""
     kernel: str = ""
-    index: tuple[int, ...] = ()
-    eager: Element = None
-    compiled: Element = None
-    reference: Element = None
-    eager_off: Off | None = None
-    compiled_off: Off | None = None
-    elements: int = 0
-    wrong: int = 0
     user_line: CodeLine | None = None
     kernel_line: CodeLine | None = None
     layer: Layer

@@ -248,27 +248,13 @@ class ComparedText(Struct, frozen=True):
 
 
 class AsmOutput(Output, frozen=True, kw_only=True):
-    """A compiled kernel, with the fields of `CompiledKernel`; with a second one, `other`, what differs.
+    """A compiled kernel; or two, and what differs.
 
     Attributes:
-        other: the second one. figures: of both, with their first configs. texts: of the stages asked for.
+        kernels: one, or two. figures: of both, with their first configs. texts: of the stages asked for.
     """
 
     verb: Literal["asm"] = "asm"
-    graph: str
-    kernel: str
-    backend: str
-    architecture: str
-    compilers: Pairs
-    dumped_by: Pairs = ()
-    path: Path
-    first: int
-    source: str
-    configs: tuple[CompiledConfig, ...] = ()
-    loops: tuple[MachineLoop, ...] = ()
-    command: tuple[str, ...] = ()
-    compiler: KernelRemarks | None = None
-    code: str = ""
-    other: CompiledKernel | None = None
+    kernels: tuple[CompiledKernel, ...]
     figures: tuple[ComparedFigure, ...] = ()
     texts: tuple[ComparedText, ...] = ()

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from inductor_probe.model.call_parts import Overheads
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.kernel_check import KernelCheck
 from inductor_probe.model.output import Output
@@ -82,68 +83,6 @@ class RewriteRow(Struct, frozen=True):
 
 
 Side = Literal["host", "device"]
-
-
-class OverheadRow(Struct, frozen=True):
-    """A part of the time of a call, in seconds.
-
-    On a CPU `call` is kernels, library calls and wrapper, and `launches` are a part of the kernels' times; on
-    CUDA the GPU's `call` is kernels, library calls and `rest`, and the host's is launches and wrapper.
-
-    Attributes:
-        kind: `kernel` or `library` (one each, all of its launches), `launches`, `wrapper`, `rest` (what else
-            the GPU does), `call`.
-        side: whose time: the host's, or the GPU's. On a CPU all is the host's.
-        seconds: one estimate for all rows and tables: see `bench.overheads.Rounds`.
-        mad: of the rounds that it rests on. uncertainty: by how much `seconds` may be off.
-        share: of the side's last row.
-        nonzero: whether it is not zero for sure. Else it may be nothing.
-        launches: how many it stands for.
-    """
-
-    kind: str
-    name: str
-    side: Side
-    seconds: float
-    mad: float
-    uncertainty: float
-    share: float
-    nonzero: bool
-    launches: int = 0
-
-    @property
-    def below(self) -> float | None:
-        """Seconds that it does not reach, where it is too short to measure; None where that is not known."""
-        return max(self.seconds, 0.0) + self.uncertainty if self.seconds > -self.uncertainty else None
-
-
-class Overheads(Struct, frozen=True):
-    """The overhead table of a graph.
-
-    Attributes:
-        wall: on CUDA, seconds from call to call; None on a CPU, where it is the host's time.
-        bound: on CUDA, which side is slower: that is what the wall time is.
-        rounds: how many were timed. repeated, disturbed: laps taken once more since they had lost a core, and
-            blocks of which none kept it.
-        processes: how many they were timed in.
-        scale: what the times of kernels alone were multiplied with, so that they do not exceed the call.
-    """
-
-    device: str
-    rows: tuple[OverheadRow, ...]
-    allocations: int
-    rounds: int
-    wall: float | None
-    bound: Side | None
-    repeated: int
-    disturbed: int
-    remarks: tuple[Remark, ...]
-    processes: int = 1
-    scale: float = 1.0
-
-    def row(self, kind: str, side: Side = "host") -> OverheadRow | None:
-        """Return the first row of a kind."""
-        return next((row for row in self.rows if (row.kind, row.side) == (kind, side)), None)
 
 
 class RooflineRow(Struct, frozen=True):

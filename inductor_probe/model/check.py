@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import Problem
 
@@ -102,10 +103,7 @@ class DumpCheck(Struct, frozen=True):
     @written
     def files(self) -> tuple[FileCheck, ...]:
         """What became of the lines of each kind of file, all graphs and logs together."""
-        kinds: dict[str, list[FileCheck]] = {}
-        for part in self._parts:
-            for file in part.files:
-                kinds.setdefault(file.kind, []).append(file)
+        kinds = grouped((file for part in self._parts for file in part.files), lambda file: file.kind)
         return tuple(_added(kind, files) for kind, files in kinds.items())
 
     @property

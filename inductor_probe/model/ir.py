@@ -88,9 +88,9 @@ class NodeUser(Struct, frozen=True):
     """A reader of a buffer. `node` is its name, or `OUTPUT` for the graph's output."""
 
     node: str
-    kind: str | None = None
-    can_inplace: bool | None = None
-    is_weak: bool | None = None
+    kind: str | None
+    can_inplace: bool
+    is_weak: bool
 
 
 class Buffer(Compared, frozen=True):

@@ -46,12 +46,7 @@ class NoOwnCall(Struct, frozen=True):
     message: str = ""
 
 
-class OwnCallOfSide(Struct, frozen=True):
-    """The call that was timed of one of two programs; for its attributes see `OwnCall`.
-
-    `remarks` are of its own check against eager.
-    """
-
+class _TimedCall(Struct, frozen=True, kw_only=True):
     name: str
     where: str | None
     script: str
@@ -60,8 +55,16 @@ class OwnCallOfSide(Struct, frozen=True):
     inputs: str
     threads: int
     backward: bool
-    seconds: float
     remarks: tuple[OwnRemark, ...] = ()
+
+
+class OwnCallOfSide(_TimedCall, frozen=True, kw_only=True):
+    """The call that was timed of one of two programs; for its attributes see `OwnCall`.
+
+    `remarks` are of its own check against eager.
+    """
+
+    seconds: float
 
 
 class OwnPair(Struct, frozen=True):
@@ -103,7 +106,7 @@ class EagerOperator(Struct, frozen=True):
     without_vectors: float | None = None
 
 
-class OwnCall(Struct, frozen=True):
+class OwnCall(_TimedCall, frozen=True, kw_only=True):
     """A call of a compiled callable of the script, and of the same before `torch.compile`.
 
     Attributes:
@@ -126,17 +129,9 @@ class OwnCall(Struct, frozen=True):
             on a GPU. capability: for which vectors ATen chose its kernels (`AVX512`).
     """
 
-    name: str
-    where: str | None
-    script: str
     graphs: tuple[str, ...]
-    call: int
-    after: int | None
     instances: int
-    inputs: str
     device: str
-    threads: int
-    backward: bool
     changes: tuple[str, ...]
     eager: float
     compiled: float
@@ -144,7 +139,6 @@ class OwnCall(Struct, frozen=True):
     processes: int
     reached_s: float
     measured: float
-    remarks: tuple[OwnRemark, ...] = ()
     parts: CallParts | None = None
     operators: tuple[EagerOperator, ...] = ()
     capability: str = ""

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from inductor_probe.model.bench import Side
+from inductor_probe.model.call_parts import Side
 from inductor_probe.model.code import NestFeature, NestKind
 from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
@@ -142,6 +142,21 @@ class LineTime(Struct, frozen=True):
     count: int
 
 
+class ClockProblem(Struct, frozen=True):
+    """Why the loop nests of a C++ kernel could not be timed.
+
+    Attributes:
+        code: `no-function`: its text defines none in a form that is known; `nest-inside`: the loop nest of
+            lines `line` to `last` of it does not stand by itself; `not-compiled`: its copy with a clock does
+            not, and `error` is the compiler's; `differs`: that copy computes something else.
+    """
+
+    code: Literal["no-function", "nest-inside", "not-compiled", "differs"]
+    line: int | None = None
+    last: int | None = None
+    error: str = ""
+
+
 class KernelClock(Struct, frozen=True):
     """What reading a clock in a C++ kernel costs.
 
@@ -154,7 +169,7 @@ class KernelClock(Struct, frozen=True):
     """
 
     kernel: str
-    problem: str | None = None
+    problem: ClockProblem | None = None
     pristine: float | None = None
     added: float = 0.0
     uncertainty: float = 0.0

@@ -6,9 +6,13 @@ of its processor time, which `benchmarks/cost/verb_start.py` measures.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import NODEFAULT, Struct
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class Compared(Struct, frozen=True, eq=False):
@@ -50,3 +54,11 @@ def docstring_parts(text: str) -> tuple[str, list[str]]:
         else:
             entries.append(line.strip())
     return whole.partition("\nRaises:")[0].strip(), entries
+
+
+def grouped(values: Iterable[_Value], key: Callable[[_Value], _Key]) -> dict[_Key, list[_Value]]:
+    """Return values by what `key` says of each; groups and what is in them keep their order."""
+    groups: dict[_Key, list[_Value]] = {}
+    for value in values:
+        groups.setdefault(key(value), []).append(value)
+    return groups

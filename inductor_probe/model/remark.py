@@ -19,11 +19,11 @@ LayoutCode: TypeAlias = Literal["noncontiguous-access", "short-contiguous-runs",
 """Made by `analysis/layout_remarks.py`."""
 
 HarnessCode: TypeAlias = Literal[
-    "core-shared", "core-lost", "cpu-time", "clock-changed", "data-not-cold", "foreign-pointers",
+    "core-lost", "cpu-time", "clock-changed", "data-not-cold", "foreign-pointers",
     "parts-lost-cores",
     "launches-alike", "other-launch-count", "kernels-not-timed", "launches-not-repeatable",
     "too-many-launches",
-    "arguments-too-large", "launches-included", "guards-not-timed", "guards-recompiled",
+    "arguments-too-large", "launches-included",
     "guards-not-skipped", "not-inductor", "wrapper-not-marked",
     "flops-not-counted", "sleep-not-available", "not-replayed", "other-stream", "host-waits",
     "profiler-empty", "autotune-cache-in-use", "scaled-configs-missing", "config-not-compiled",
@@ -32,7 +32,7 @@ HarnessCode: TypeAlias = Literal[
     "reference-fails", "unwatched-fails", "float64-fails", "float64-differs", "float64-unwatched",
     "reference-unlike",
     "other-random-numbers", "range-exceeded", "outputs-not-written", "raises", "input-changed",
-    "output-count", "output-value", "output-size", "output-form", "own-wrapper", "own-wrapper-needed",
+    "output-count", "output-form", "own-wrapper", "own-wrapper-needed",
     "call-varies", "rounded-otherwise", "rounded-as-eager", "integers-tied",
     "variant-not-compiled", "variant-crashes", "pair-not-timed", "no-budget-left",
     "overheads-left-out", "too-many-nests", "kernel-fault", "not-interpreted", "not-finished", "call-not-run",
@@ -94,12 +94,9 @@ DumpCode: TypeAlias = Literal[
 ]
 """Made by `analysis/ranks.py` of the processes of a dump."""
 
-QuotedCode: TypeAlias = Literal["reported"]
-"""A sentence of a bench file that wrote no codes, as its value `text`."""
-
 RemarkCode: TypeAlias = Literal[
     LayoutCode, KernelCode, PairCode, ProvedCode, LaunchCode, RunCode, NoteCode, HarnessCode, BenchCode,
-    MachineCode, DumpCode, QuotedCode,
+    MachineCode, DumpCode,
 ]  # fmt: skip
 """Stable names; what numbers each has stands where it is made."""
 
@@ -180,11 +177,6 @@ def measured(
     """Return a remark about what was measured; values that are None are not known, and left out."""
     known = tuple((name, value) for name, value in (numbers or {}).items() if value is not None)
     return Remark(code, kind, subject, known, knowledge="measured")
-
-
-def reported(text: str, subject: Subject) -> Remark:
-    """Return a remark that quotes a sentence of a program that writes no codes."""
-    return measured("reported", "hazard", subject, {"text": text})
 
 
 def failed_compile(

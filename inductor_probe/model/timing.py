@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Struct
 
 from inductor_probe.model.codec import Between
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Remark
 
 Element: TypeAlias = "int | str | float | bool | None"
@@ -119,8 +121,7 @@ class TimedPart(Struct, frozen=True):
     """One thing that was timed in every round of one process; all times are seconds a call.
 
     Attributes:
-        kind: a launch of a generated `kernel`, a `library` call, or the whole `call`. Of earlier versions,
-            `compiled` and `guards` are of a stand-in for the user's function, and are not shown.
+        kind: a launch of a generated `kernel`, a `library` call, or the whole `call`.
         seconds: wall time on a CPU, on CUDA the time that the GPU was busy; one number a round.
         host: the launch: on a CPU the same call of an empty kernel, on CUDA the time to enqueue. Empty where
             not known.
@@ -129,7 +130,7 @@ class TimedPart(Struct, frozen=True):
             it.
     """
 
-    kind: Literal["kernel", "library", "call", "compiled", "guards"]
+    kind: Literal["kernel", "library", "call"]
     name: str
     seconds: tuple[Seconds, ...]
     host: tuple[Seconds, ...]
@@ -269,7 +270,7 @@ class Process(Struct, frozen=True):
         timed_once: seconds of the kernels that were not compared, as there are many: of all launches in one
             call, started one by one.
         measured: seconds that count against the budget: all but importing, compiling and checking. None where
-            an earlier version measured.
+            the process does not say.
     """
 
     graph: str
@@ -309,3 +310,50 @@ class Samples(Struct, frozen=True):
     works: tuple[KernelWork, ...] = ()
     own: OwnCall | None = None
     no_own: NoOwnCall | None = None
+
+
+# Which variants are wrong together: a kernel and what launches it, a call and its copies.
+
+_NOT_COMPILED = re.compile(r"NotLoadedError: (\w+) does not compile")
+"""What a wrapper raises that launches such a kernel: harness/load.py, NotCompiled."""
+OF_KERNELS = ("kernel-fault", "not-interpreted", "not-finished")
+"""Remarks that name the kernel which is to blame, not the variant that launches it."""
+PRISTINE_CALLS = ("call", "A")
+"""The pristine call, and what `probe whatif` calls it."""
+_WRAPPER = re.compile(r"call(_v\d+)?|[AB]")
+"""The pristine call and its copies; what `probe whatif` calls them where they are the calls of its sides."""
+
+
+def wrong_groups(variants: Iterable[Variant]) -> list[list[Variant]]:
+    """Return the wrong variants, those with the very same outputs together, a kernel before its wrapper.
+
+    `call_v2` launches `k_v2`: where that is wrong, both are, at the same element. Where the call itself is
+    wrong, so are its copies, and it comes first.
+    """
+
+    def place(variant: Variant) -> tuple[bool, bool]:
+        return variant.name not in PRISTINE_CALLS, bool(_WRAPPER.fullmatch(variant.name))
+
+    wrong = sorted((variant for variant in variants if not variant.correct), key=place)
+    return [*grouped(wrong, _what_is_wrong).values()]
+
+
+def _what_is_wrong(variant: Variant) -> object:
+    if variant.mismatches:
+        return variant.first_bad_output, variant.first_bad, str(variant.value), variant.mismatches
+    for remark in variant.remarks:
+        if remark.code in OF_KERNELS:
+            return remark.code, remark.numbers
+    errors = [_NOT_COMPILED.match(str(remark.number("error"))) for remark in variant.remarks]
+    return next((error[1] for error in errors if error), variant.name)
+
+
+def not_compiled(variant: Variant) -> Remark | None:
+    """Return the remark with the compiler's message and its line in the bench file, None if it compiles."""
+    return next((remark for remark in variant.remarks if remark.code == "variant-not-compiled"), None)
+
+
+def all_not_compiled(variants: Iterable[Variant]) -> bool:
+    """Whether all that is wrong is that kernels do not compile: nothing is known of what variants compute."""
+    groups = wrong_groups(variants)
+    return bool(groups) and all(not_compiled(group[0]) for group in groups)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -24,16 +25,16 @@ WHATIF_NAME = "probe_whatif.json"
 """In the folder of a run: the candidates that were tried against it, written after each."""
 
 NotTimed: TypeAlias = Literal[
-    "same-code", "same-as", "no-code", "inputs-differ", "constants-differ", "not-run", "no-gpu"
+    "same-code", "same-as", "other-code", "no-code", "inputs-differ", "constants-differ", "not-run", "no-gpu"
 ]  # fmt: skip
 """Why two graphs are not timed: names and spelling aside their code is the same; that of B is the code of
-another candidate, which was timed; one has none; one could not take the inputs of the other; their constants
-are not the same; the code of both could not be run; or this machine has no GPU to launch their kernels on."""
+another candidate, which was timed; B has other code, where only how it is called was to differ; one has none;
+one could not take the inputs of the other; their constants are not the same; the code of both could not be
+run; or this machine has no GPU to launch their kernels on."""
 
 TrialCode: TypeAlias = Literal[
     "refused", "script-failed", "nothing-compiled", "no-partner", NotTimed, "not-turned", "wrong-values",
     "baseline-wrong", "not-compiled", "call-not-timed", "among-others", "around-code",
-    "reported",
 ]  # fmt: skip
 """Why a candidate has its rank, where neither the times of the whole call nor the rank says it:
 
@@ -45,7 +46,6 @@ TrialCode: TypeAlias = Literal[
   `call-not-timed`: kernels were timed, and not the whole call; `among-others`: what it is about was timed
   in code in which others were turned as well, that have nothing to do with it, and took no less time;
 - `around-code`: it changes how the code is called, which is not timed here;
-- `reported`: what an earlier probe wrote down, which had no codes.
 """
 
 Rank: TypeAlias = Literal[
@@ -167,7 +167,8 @@ class GraphWhatIf(Struct, frozen=True):
             `call_v3` is the compiled call of B, and `k_v3` the kernel of B that does the work of `k`. None
             where they were not timed.
         not_timed: why; None where they were.
-        subjects: inputs or constants that differ, or the candidate with the same code, where that is why.
+        subjects: inputs or constants that differ, the candidate with the same code, or the simulated GPU,
+            where that is why.
         message: why the code could not be run, where that is why.
         file: the program with the code of both, beside A's `output_code.py`; its samples are beside it.
         ran: for A and B, the file with the code that was timed, and its sha256.
@@ -239,9 +240,10 @@ class TrialReason(Struct, frozen=True):
     """Why a candidate has its rank.
 
     Attributes:
-        message: of `refused`, `not-run` and `no-gpu` why; of `script-failed` the exception, in the words of
-            Python or torch, empty where the script printed nothing; of `reported` all that is known.
-        subjects: inputs or constants that differ. flips: what became of those that were not turned.
+        message: of `refused` and `not-run` why; of `script-failed` the exception, in the words of
+            Python or torch, empty where the script printed nothing.
+        subjects: inputs or constants that differ; of `no-gpu` the simulated GPU.
+        flips: what became of those that were not turned.
         ratio: of `among-others`: of the time of what it is about, with it over without it. others: how many
             were turned at once with it.
         wrong: versions of the code with the very same wrong outputs; `A` and `B` are the whole calls. Of
@@ -296,6 +298,11 @@ class Trial(Struct, frozen=True):
         return self.call.ratio if self.call else None
 
 
+def ranked(trials: Sequence[Trial]) -> list[Trial]:
+    """Return trials in the order in which they are shown: by rank, then the fastest first."""
+    return sorted(trials, key=lambda trial: (RANKS.index(trial.rank), trial.ratio or 1.0))
+
+
 class WhatIfOutput(Output, frozen=True, kw_only=True):
     """Two runs, graph by graph; or a run and many candidates.
 
@@ -335,14 +342,13 @@ class WhatIfOutput(Output, frozen=True, kw_only=True):
 class TrialsIndex(Struct, frozen=True):
     """What `WHATIF_NAME` holds.
 
-    `margin` and `threads` are those with which all was timed; None in a file of an earlier probe. `inputs`
-    and `sizes` are the kind of values and the symbolic sizes that it was timed with.
+    All was timed with the same `margin` and `threads`, kind of values (`inputs`), and symbolic `sizes`.
     """
 
     probe: str
     torch: str
     trials: tuple[Trial, ...]
-    margin: float | None = None
-    threads: int | None = None
+    margin: float
+    threads: int
     inputs: str = "random"
     sizes: tuple[tuple[str, int], ...] = ()

@@ -21,7 +21,7 @@ import torch
 
 from inductor_probe.errors import ProbeError, near_names
 from inductor_probe.harness.user_file import import_file
-from inductor_probe.op_checks.graphs import OpRecorder
+from inductor_probe.op_checks.graphs import OpRecorder, overloads_named, overloads_of
 
 _HIDING = ("CompositeImplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA")
 
@@ -82,28 +82,6 @@ def load(place: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]  # callable, as was asked
 
 
-def overloads_named(name: str) -> list[Any]:
-    """Return the overload `aten.flip.default`, or all overloads of `aten.flip`.
-
-    Raises:
-        ProbeError: torch has no such operator.
-    """
-    parts = name.removeprefix("torch.ops.").split(".")
-    try:
-        operator: Any = torch.ops
-        for part in parts:
-            operator = getattr(operator, part)
-    except AttributeError:
-        names = dir(torch.ops.aten) if parts[0] == "aten" else []
-        near = near_names(parts[1] if len(parts) > 1 else name, names)
-        raise ProbeError(f"torch has no operator {name}", near or "write it as aten.flip.default") from None
-    if isinstance(operator, torch._ops.OpOverload):
-        return [operator]
-    if isinstance(operator, torch._ops.OpOverloadPacket):
-        return _overloads(operator)
-    raise ProbeError(f"{name} is not an operator", "write it as aten.flip.default")
-
-
 def meant_by(function: Callable[..., Any], run: Callable[[], object]) -> list[Any]:
     """Return the overloads that a decomposition fits, of the operators that `run` calls.
 
@@ -120,20 +98,16 @@ def meant_by(function: Callable[..., Any], run: Callable[[], object]) -> list[An
     names = list(inspect.signature(function).parameters)
     fitting: dict[Any, list[Any]] = {}
     for packet in packets:
-        for overload in _overloads(packet):
+        for overload in overloads_of(packet):
             parameters = [argument.name for argument in overload._schema.arguments]
             if len(parameters) == len(names) and parameters[1:] == names[1:]:
                 fitting.setdefault(packet, []).append(overload)
     if len(fitting) == 1:
         return next(iter(fitting.values()))
-    overloads = [str(overload) for packet in packets for overload in _overloads(packet)]
+    overloads = [str(overload) for packet in packets for overload in overloads_of(packet)]
     raise ProbeError(
         f"which operator does {function.__name__}({', '.join(names)}) decompose? It fits "
         + ("several that are called: " if fitting else "none of those that are called: ")
         + ", ".join(str(packet) for packet in (fitting or packets)),
         f"name the overload, --decomp OVERLOAD=MODULE:FUNCTION, of {', '.join(overloads[:12])}",
     )
-
-
-def _overloads(packet: Any) -> list[Any]:
-    return [getattr(packet, name) for name in packet.overloads()]

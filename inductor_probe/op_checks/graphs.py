@@ -191,11 +191,36 @@ def _forms(tree: Any) -> tuple[TensorForm, ...]:
     )
 
 
+def overloads_named(name: str) -> list[Any]:
+    """Return the overload `aten.flip.default`, or all overloads of `aten.flip`.
+
+    Raises:
+        ProbeError: torch has no such operator.
+    """
+    parts = name.removeprefix("torch.ops.").split(".")
+    try:
+        operator: Any = torch.ops
+        for part in parts:
+            operator = getattr(operator, part)
+    except AttributeError:
+        names = dir(torch.ops.aten) if parts[0] == "aten" else []
+        near = near_names(parts[1] if len(parts) > 1 else name, names)
+        raise ProbeError(f"torch has no operator {name}", near or "write it as aten.flip.default") from None
+    if isinstance(operator, torch._ops.OpOverload):
+        return [operator]
+    if isinstance(operator, torch._ops.OpOverloadPacket):
+        return overloads_of(operator)
+    raise ProbeError(f"{name} is not an operator", "write it as aten.flip.default")
+
+
+def overloads_of(packet: Any) -> list[Any]:
+    """Return all overloads of an operator."""
+    return [getattr(packet, name) for name in packet.overloads()]
+
+
 def _overload(name: Any) -> Any:
     """Return an overload that is given as such, or by its name: `aten.flip.default`."""
     if not isinstance(name, str):
         return name
-    from inductor_probe.op_checks.decompositions import overloads_named  # noqa: PLC0415 - one caller in ten
-
     (overload,) = overloads_named(name)
     return overload

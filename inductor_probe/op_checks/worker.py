@@ -32,7 +32,8 @@ from inductor_probe.harness.checks import Slack, differences, is_float, slack_of
 from inductor_probe.harness.gpu_clock import device_error
 from inductor_probe.harness.inputs import clone
 from inductor_probe.harness.judge import PRISTINE
-from inductor_probe.op_checks.decompositions import Decomposition, load, meant_by, overloads_named
+from inductor_probe.op_checks.decompositions import Decomposition, load, meant_by
+from inductor_probe.op_checks.graphs import overloads_named
 from inductor_probe.op_checks.samples import DTYPES, Sample, kinds_of, operators, samples
 from inductor_probe.op_checks.script import program
 

@@ -130,7 +130,7 @@ def _without_links(entries: list[Path], run: Path, problems: list[Problem]) -> l
         else:
             problems.append(Problem(f"{link}: a link, not counted as a graph of its own"))
     if len(links) > _SHOWN_LINKS:
-        problems.append(Problem(f"{run}: {len(links) - _SHOWN_LINKS} more links, not followed"))
+        problems.append(Problem(f"{run}: links not followed, beside these: {len(links) - _SHOWN_LINKS}"))
     return entries if not links else [entry for entry in entries if entry not in links]
 
 
@@ -160,7 +160,7 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
     if folder.in_package:
         return _of_package(folder, reader)
     post = reader.nodes(_AFTER_FUSION)
-    # They stand in for those after it, or for the nodes in fused ones that only name them.
+    # They stand in for those after it, or for the nodes in fused ones without them.
     needs_pre = earlier or not post or any(map(lacks_children, post))
     pre = reader.nodes(_BEFORE_FUSION) if needs_pre else ()
     code = reader.code()

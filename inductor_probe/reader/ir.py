@@ -39,7 +39,6 @@ _BUFFER_FIELDS: dict[str, Callable[[str], Any]] = {
     "aliases": values.names,
     "mutations": values.names,
 }
-_CHILD_NAMES = "snodes"
 _FUSED = ("Fused", "Foreach", "OuterLoopFused")
 """Begin the classes of nodes that hold others."""
 _LONGEST_NAME = 1_000
@@ -92,19 +91,18 @@ def parse_ir(text: str, path: Path) -> IrFile:
 
 
 def lacks_children(node: SchedulerNode) -> bool:
-    """Return whether a fused node only names the nodes in it: see `with_children`."""
+    """Return whether a fused node stands without the nodes in it: see `with_children`."""
     return not node.children and node.kind.startswith(_FUSED)
 
 
 def with_children(
     nodes: Iterable[SchedulerNode], earlier: Iterable[SchedulerNode]
 ) -> tuple[SchedulerNode, ...]:
-    """Give fused nodes that only name the nodes in them those of the file before fusion.
+    """Give fused nodes without the nodes in them those of the file before fusion.
 
-    `buf0_buf1.snodes = ['buf0', 'buf1']` is all that torch printed until August 2023 (pull request 106356).
-    Later ones print all members or, where a part of torch fails on the way, none: `debug_str` drops all that
-    follows the outputs, and goes on (a foreach node that something was fused into has no `debug_device_str`).
-    A node of which a member is not in the earlier file stays as it is.
+    Torch prints all members or, where a part of it fails on the way, none: `debug_str` drops all that follows
+    the outputs, and goes on (a foreach node that something was fused into has no `debug_device_str`). A node
+    of which a member is not in the earlier file stays as it is.
     """
     known = {leaf.name: leaf for node in earlier for leaf in node.leaves()}
     return tuple(_with_children(node, known) for node in nodes)
@@ -118,18 +116,11 @@ def _with_children(node: SchedulerNode, known: Mapping[str, SchedulerNode]) -> S
     names = _child_names(node, known) if lacks_children(node) else ()
     if not names or not known.keys() >= set(names):
         return node
-    fields = tuple(pair for pair in node.fields if pair[0] != _CHILD_NAMES)
-    return replace(node, children=tuple(known[name] for name in names), outputs=(), fields=fields)
+    return replace(node, children=tuple(known[name] for name in names), outputs=())
 
 
 def _child_names(node: SchedulerNode, known: Mapping[str, SchedulerNode]) -> tuple[str, ...]:
-    """Return the names in `node.snodes`, or those that its own name joins."""
-    text = dict(node.fields).get(_CHILD_NAMES)
-    if text is not None:
-        try:
-            return values.names(text)
-        except ValueError:
-            return ()
+    """Return the names that its own name joins; none where one of them is not known."""
     names: list[str] = []
     name = ""
     for part in node.name.split("_"):

@@ -216,9 +216,8 @@ def _user(text: str) -> NodeUser:
         node = _string(arguments["name"]) if "name" in arguments else _argument(arguments, "nodes", kind)
     if not node.isidentifier():
         raise ValueError(f"not a name: {shorten(node)}")
-    is_weak = kwargs.get("is_weak")  # torch 2.1 and later
-    can_inplace = _bool(_argument(kwargs, "can_inplace", user))
-    return NodeUser(node, kind, can_inplace, None if is_weak is None else _bool(is_weak))
+    can_inplace, is_weak = (_bool(_argument(kwargs, name, user)) for name in ("can_inplace", "is_weak"))
+    return NodeUser(node, kind, can_inplace, is_weak)
 
 
 def count(text: str) -> int:

@@ -14,8 +14,7 @@ what is as the record has it by default is left out.
 
 The end holds the number of decisions, so that a file that was cut between two lines is known as cut. What
 stands before a damaged line is still read, and so are the decisions of a file of another version of probe
-whose codes this one knows. Format 3 had no tests. In formats 1 and 2 each line was a whole record; format 1
-had frames in it.
+whose codes this one knows.
 """
 
 from __future__ import annotations
@@ -54,30 +53,12 @@ _CODES: dict[str, frozenset[str]] = {
     "cause": frozenset(code for group in get_args(CauseCode) for code in (get_args(group) or (group,))),
 }
 """The codes of a decision that this version knows."""
-_RENAMED = {"input-kept": "input-not-mutated"}
-"""Causes that earlier versions wrote by another name."""
 _LONGEST_LINE = 1 << 20
 """Of a line: lists in lists take 27 times their text in memory."""
 
 
 class _Frames(Struct, frozen=True):
     frames: tuple[TorchFrame, ...]
-
-
-class _Line(Struct, frozen=True):
-    """A `Decision` as a line of an older format has it."""
-
-    number: int
-    kind: DecisionKind
-    subject_type: SubjectType
-    subjects: tuple[tuple[str, ...], ...]
-    outcome: Outcome
-    cause: CauseCode
-    operands: tuple[tuple[str, Operand], ...]
-    place: int | TorchFrame
-    stack: tuple[int | TorchFrame, ...] = ()
-    speculative: bool = False
-    times: int = 1
 
 
 class _Form(Struct, frozen=True):
@@ -242,8 +223,6 @@ class _Reader:
         if isinstance(data, list):
             self._read_row(data, number)
             return
-        if isinstance(data, dict) and isinstance(cause := data.get("cause"), str):
-            data["cause"] = _RENAMED.get(cause, cause)
         if isinstance(data, dict) and is_last and isinstance(data.get("end"), int):
             self.end = data["end"]
         elif isinstance(data, dict) and "frames" in data:
@@ -251,19 +230,10 @@ class _Reader:
         elif code := _unknown_code(data):
             if isinstance(form := data.get("form"), int):
                 self._unknown_forms[form] = code
-            else:
-                self.unknown.setdefault(code, []).append(number)
-        elif isinstance(data, dict) and "form" in data:
+        else:
             known = from_json(_Form, data)
             stack = tuple(self._frame(frame) for frame in known.stack)
             self._forms[known.form] = known, self._frame(known.place), stack
-        else:
-            line = from_json(_Line, data)
-            self.decisions.append(Decision(
-                line.number, line.kind, line.subject_type, line.subjects, line.outcome, line.cause,
-                line.operands, self._frame(line.place), tuple(map(self._frame, line.stack)),
-                line.speculative, line.times,
-            ))  # fmt: skip
 
     def _read_row(self, row: list[Any], line: int) -> None:
         """Read what a decision has of its own. The codec would take ten times as long, of thousands."""
@@ -293,9 +263,7 @@ class _Reader:
             for (place, text, truth), compared in zip(form.tests, values, strict=True)
         )
 
-    def _frame(self, frame: int | TorchFrame) -> TorchFrame:
-        if isinstance(frame, TorchFrame):
-            return frame
+    def _frame(self, frame: int) -> TorchFrame:
         if not 0 <= frame < len(self._frames):
             raise ShapeError("a frame is missing")
         return self._frames[frame]
@@ -319,10 +287,9 @@ def _operand(data: Any) -> Operand:
 def _header(text: str, path: Path) -> DecisionsHeader:
     try:
         data: Any = json.loads(text)
-        if isinstance(data, dict) and isinstance(data.get("format"), int) and data["format"] > FORMAT:
-            raise UnreadableError(
-                f"{path} was written by a newer probe (format {data['format']})", "update inductor_probe"
-            )
+        if isinstance(data, dict) and isinstance(number := data.get("format"), int) and number != FORMAT:
+            newer, hint = ("a newer", "update inductor_probe") if number > FORMAT else ("an older", _AGAIN)
+            raise UnreadableError(f"{path} was written by {newer} probe (format {number})", hint)
         if isinstance(data, dict) and isinstance(data.get("recorders"), list):
             data["recorders"] = [
                 kind for kind in data["recorders"] if not isinstance(kind, str) or kind in _CODES["kind"]

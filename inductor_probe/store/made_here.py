@@ -230,15 +230,13 @@ def made_here(
     )
 
 
-def recipe_made_here(
-    run: Path, manifest: Manifest, record: Path | None = None
-) -> tuple[MadeHere, Path | None]:
+def recipe_made_here(run: Path, manifest: Manifest) -> tuple[MadeHere, Path | None]:
     """Look up how a run was made; return what the record says of it, and where it says that its script lies.
 
     Args:
         manifest: of the run, as it was read: what is judged is what is used.
     """
-    entries, problem = _entries(record or record_path())
+    entries, problem = _entries(record_path())
     recipe, folder = _recipe(manifest), os.path.realpath(run)
     same = [entry for entry in entries if entry.get("recipe") == recipe]
     here = [entry for entry in same if entry.get("run") == folder]
@@ -253,10 +251,10 @@ def recipe_made_here(
     return made, script
 
 
-def script_changed(run: Path, script: Path, record: Path | None = None) -> bool | None:
+def script_changed(run: Path, script: Path) -> bool | None:
     """Whether a script has other text than when a run was made with it; None where that was not recorded."""
     folder = os.path.realpath(run)
-    entries = _entries(record or record_path())[0]
+    entries = _entries(record_path())[0]
     # Of one that was edited while it ran the first is what torch compiled.
     contents = (entry.get("content") for entry in entries if entry.get("run") == folder)
     before = next(filter(None, contents), None)
@@ -271,27 +269,26 @@ def _content(script: Path) -> str | None:
         return None
 
 
-def is_recorded(run: Path, record: Path | None = None) -> bool:
+def is_recorded(run: Path) -> bool:
     """Whether `probe dump` made a run in this folder, whatever is in it by now."""
     folder = os.path.realpath(run)
     return any(
         entry.get("run") == folder or str(entry.get("folder", "")).startswith(f"{folder}{os.sep}")
-        for entry in _entries(record or record_path())[0]
+        for entry in _entries(record_path())[0]
     )
 
 
-def edited_files(graphs: Iterable[Path], record: Path | None = None) -> dict[Path, tuple[str, ...]]:
+def edited_files(graphs: Iterable[Path]) -> dict[Path, tuple[str, ...]]:
     """Return which of `COMPARED_FILES` in these folders are no longer as `probe dump` left them there.
 
-    A folder that the record does not have is left out: made elsewhere, by torch alone, or by an older
-    probe.
+    A folder that the record does not have is left out: made elsewhere, or by torch alone.
 
     Raises:
         ProbeError: a file cannot be read.
     """
     made = {
         entry["folder"]: entry["each"]
-        for entry in _entries(record or record_path())[0]
+        for entry in _entries(record_path())[0]
         if "folder" in entry and isinstance(entry.get("each"), dict)
     }
     edited = {}

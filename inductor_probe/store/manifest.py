@@ -6,7 +6,7 @@
                  "inputs": [{"name": "arg0_1", "kind": "tensor", "size": [2, 3], ...}], ...}],
      "graph_breaks": [{"reason": "...", "where": "f.py:3", "compile_id": "0/0"}], ...}
 
-Keys are only ever added. Notes were sentences before they had codes.
+Keys are only ever added.
 """
 
 from __future__ import annotations
@@ -50,14 +50,8 @@ def parse_manifest(text: str, path: Path) -> Manifest:
             raise UnreadableError(
                 f"{path} was written by a newer probe (format {version})", "update inductor_probe"
             )
-        if isinstance(data, dict) and isinstance(notes := data.get("notes"), list):
-            data["notes"] = [_note(note) for note in notes]
         return from_json(Manifest, data)
     except ShapeError as error:
         raise UnreadableError(f"{path} is not a manifest: {error}", "dump the script again") from None
     except ValueError as error:
         raise UnreadableError(f"{path} cannot be read as JSON: {error}", "dump the script again") from error
-
-
-def _note(note: Json) -> Json:
-    return {"code": "not-recorded", "values": {"text": note}} if isinstance(note, str) else note

@@ -8,7 +8,7 @@ One JSON object:
      "own": the fields of `OwnCall`, or null, "no_own": those of `NoOwnCall`, or null}
 
 What a run writes has the keys of `Process`, besides `schema`, `sizes` and `configs`; it is stored as it came.
-Two things differ from the records: `flops` is a list of pairs, and `schema` may be 1.
+One thing differs from the records: `flops` is a list of pairs.
 """
 
 from __future__ import annotations
@@ -24,21 +24,12 @@ from msgspec.structs import replace
 from inductor_probe import __version__
 from inductor_probe.errors import NotFoundError, UnreadableError
 from inductor_probe.files import LARGEST_JSON, json_of, read_text, write_whole
-from inductor_probe.model.bench import OPERATORS
 from inductor_probe.model.codec import Between, from_json, to_json
 from inductor_probe.model.own_call import NoOwnCall, OwnCall
-from inductor_probe.model.remark import Subject, reported
 from inductor_probe.model.timing import KernelWork, OverheadSamples, Process, Roofline, Samples, Series
 
 SCHEMA = 2
-"""Of what a bench file writes, and of the file that holds that of several processes.
-
-Schema 1 had sentences where schema 2 has remarks (`warnings`, `disturbed`, `notes`), and `ceilings` for
-`roofline`, with `found` for `peaks`. It is still read: an edited bench file keeps the harness that it was
-made with.
-"""
-_FORMERLY = "Eager (aten graph)"
-_KEYS_OF_SCHEMA_1 = {"ceilings": "roofline", "found": "peaks", "notes": "remarks", "note": "remarks"}
+"""Of what a bench file writes, and of the file that holds that of several processes."""
 
 
 class _Machine(Struct, frozen=True):
@@ -94,7 +85,7 @@ def read_samples(path: Path) -> Samples:
             raise UnreadableError(
                 f"{path} was written by a newer probe (schema {schema})", "update inductor_probe"
             )
-        file = from_json(_File, _as_schema_2(data) if schema == 1 else data)
+        file = from_json(_File, data)
         if not file.processes or not 0 < file.margin < 1:
             raise ValueError(f"margin is {file.margin:g}" if file.processes else "no process")
         processes = [process_of(each, f"processes[{number}]") for number, each in enumerate(file.processes)]
@@ -125,22 +116,15 @@ def process_of(data: Any, where: str = "") -> Process:
     """
     overheads = None
     if isinstance(data, dict):
-        if data.get("schema") not in range(1, SCHEMA + 1):
-            raise ValueError(f"{where}.schema".lstrip(".") + f" is {data.get('schema')!r}, not 1 to {SCHEMA}")
-        data = _as_schema_2(data) if data["schema"] == 1 else data
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f"{where}.schema".lstrip(".") + f" is {data.get('schema')!r}, not {SCHEMA}")
         if data.get("overheads") is not None:
             overheads = overhead_samples(data["overheads"], f"{where}.overheads".lstrip("."))
         data = {key: value for key, value in data.items() if key != "overheads" and value is not None}
     process = from_json(Process, data, where)
-    process = replace(process, comparisons=tuple(map(_as_called_now, process.comparisons)))
     for number, series in enumerate(process.comparisons):
         check_quads(series, f"{where}.comparisons[{number}].quads".lstrip("."))
     return replace(process, overheads=overheads)
-
-
-def _as_called_now(series: Series) -> Series:
-    """Return a series in which the graph has the name of now: earlier it was called eager."""
-    return replace(series, baseline=OPERATORS) if series.baseline == _FORMERLY else series
 
 
 def check_quads(series: Series, place: str) -> None:
@@ -174,29 +158,8 @@ def overhead_samples(data: Any, where: str = "overheads") -> OverheadSamples:
     if (count := sum(part.kind == "call" for part in parts)) != 1:
         raise ValueError(f"{place} has {count} times of call instead of 1")
     for part in parts:  # `overheads_of` takes differences round by round
-        if part.kind in ("compiled", "guards"):  # of earlier versions
-            continue
         if () in ((part.seconds, part.host) if cuda else (part.seconds,)):
             raise ValueError(f"{place} has no times of {part.name}")
     if len({len(series) for part in parts for series in (part.seconds, part.host, part.wall) if series}) > 1:
         raise ValueError(f"{place} has rounds of different length")
     return samples
-
-
-def _as_schema_2(value: Any, key: str = "", name: str = "") -> Any:
-    """Return what schema 1 wrote as schema 2 writes it, what lies in it too.
-
-    `{"name": "k_v2", "note": "raises ValueError: x"}` becomes `{"name": "k_v2", "remarks": [a remark about
-    the variant k_v2 that quotes the sentence]}`. `key` and `name` are of the object that holds the value.
-    """
-    if isinstance(value, dict):
-        name = str(value.get("name", ""))
-        renamed = {_KEYS_OF_SCHEMA_1.get(old, str(old)): item for old, item in value.items()}
-        if "note" in value:
-            renamed["remarks"] = [value["note"]] if value["note"] is not None else []
-        return {inner: _as_schema_2(item, inner, name) for inner, item in renamed.items()}
-    if isinstance(value, list):
-        return [_as_schema_2(item, key, name) for item in value]
-    if isinstance(value, str) and key in ("warnings", "remarks", "disturbed"):
-        return to_json(reported(value, Subject("variant", name) if name else Subject("run", "")))
-    return value

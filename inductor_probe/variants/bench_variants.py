@@ -220,8 +220,7 @@ def _put(source: str, name: str, text: str) -> str:
     """Return a bench file in which `name` is defined by `text`, its comment included.
 
     A definition of that name is replaced; a new kernel goes below the last copy of the same kernel, what
-    belongs to the wrapper below the last of the wrapper, the table of ablations above `make_inputs`
-    (`BENCH` in files of older versions).
+    belongs to the wrapper below the last of the wrapper, the table of ablations above `make_inputs`.
     """
     by_name = {definition.name: definition for definition in definitions(source)}
     lines, new = source.split("\n"), text.rstrip("\n").split("\n")
@@ -229,8 +228,7 @@ def _put(source: str, name: str, text: str) -> str:
         lines[known.first - 1 : known.last] = new
         return "\n".join(lines)
     if name == ABLATIONS:
-        place = next((by_name[key] for key in ("BENCH", "make_inputs") if key in by_name), None)
-        row = place.first - 1 if place else len(lines)
+        row = by_name["make_inputs"].first - 1 if "make_inputs" in by_name else len(lines)
         lines[row:row] = [*new, "", ""]
         return "\n".join(lines)
     is_kernel = "async_compile." in text

@@ -22,7 +22,7 @@ import re
 
 from inductor_probe.backends.cpp import SIGNATURE
 from inductor_probe.model.code import LoopNest
-from inductor_probe.model.profile import ClockName
+from inductor_probe.model.profile import ClockName, ClockProblem
 
 _PRAGMA = re.compile(r"\s*#pragma\b")
 _SHARED_LOOP = re.compile(r"(?P<pragma>\s*#pragma omp for\b(?!.*\bnowait\b).*?)\s*")
@@ -111,14 +111,18 @@ struct Launch
 
 
 class NotClockedError(Exception):
-    """A kernel's text is not of a form that clock reads can be put into; the message says which line."""
+    """A kernel's text is not of a form that clock reads can be put into."""
+
+    def __init__(self, problem: ClockProblem) -> None:
+        super().__init__(problem)
+        self.problem = problem
 
 
 def with_clock(source: str, nests: tuple[LoopNest, ...], number: int, clock: ClockName) -> str:
     """Return the text of a C++ kernel that notes the times of its launches and loop nests.
 
     Args:
-        source: the kernel. nests: of `CppFacts`, with the lines of this text.
+        source: the kernel.
         nests: of `CppFacts`, with the lines of this text: those to be timed.
         number: of the kernel: launches are noted as `number << 16`, loop nest 1 as that + 1, and as
             + 0xFFFE and + 0xFFFF what does nothing, and what reads `steady_clock`: what a note costs.
@@ -130,7 +134,7 @@ def with_clock(source: str, nests: tuple[LoopNest, ...], number: int, clock: Clo
     signature = SIGNATURE.search(source)
     body = _BODY.match(source, signature.end()) if signature else None
     if signature is None or body is None:
-        raise NotClockedError("its text defines no function in a form that is known")
+        raise NotClockedError(ClockProblem("no-function"))
     code = number << 16
     lines = source.split("\n")
     before: dict[int, list[str]] = {}
@@ -168,10 +172,8 @@ def _require_statement(lines: list[str], first: int, nest: LoopNest) -> None:
     """Refuse a nest that a declaration cannot stand above, or that does not end with its line.
 
     Raises:
-        NotClockedError: says which line.
+        NotClockedError: it names its lines.
     """
     above = next((line.strip() for line in reversed(lines[: first - 1]) if line.strip()), "")
     if not above.endswith(("{", "}", ";")) or lines[nest.last - 1].strip() != "}":
-        raise NotClockedError(
-            f"line {nest.line} of it: the loop nest to line {nest.last} does not stand by itself"
-        )
+        raise NotClockedError(ClockProblem("nest-inside", nest.line, nest.last))

@@ -55,8 +55,10 @@ GPU = replace(
 def own(device: str, rows: tuple[CallPart, ...], wall: float | None = None) -> OwnCall:
     compared = Comparison("eager", "compiled", 0.5, 0.4, 0.6, "FASTER", (), 9, 0)
     return OwnCall(
-        "f", "/home/u/f.py:3", "f.py", ("0/0",), 1, None, 1, "8 float32", device, 2, False, (), 2e-3, 1e-3,
-        compared, 3, 1.0, 1.0, parts=CallParts(device, rows, 1, 0, wall, 9, 1),
+        name="f", where="/home/u/f.py:3", script="f.py", graphs=("0/0",), call=1, after=None, instances=1,
+        inputs="8 float32", device=device, threads=2, backward=False, changes=(), eager=2e-3, compiled=1e-3,
+        comparison=compared, processes=3, reached_s=1.0, measured=1.0,
+        parts=CallParts(device=device, rows=rows, graphs=1, allocations=0, wall=wall, rounds=9),
     )  # fmt: skip
 
 

@@ -260,15 +260,18 @@ def test_what_was_compiled_without_a_gpu_is_timed_where_there_is_one(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was called impossible, which no later call tries again."""
-    monkeypatch.setattr("inductor_probe.api.whatif.why_not_launched", lambda graph: "there is no GPU here")
+    monkeypatch.setattr("inductor_probe.api.whatif.missing_gpu", lambda graph: "NVIDIA H200")
     (compiled,) = tried(FASTER, timed=False).trials
-    assert (compiled.rank, compiled.reason) == ("not-tried", TrialReason("no-gpu", "there is no GPU here"))
-    assert trial_words(compiled, 0.01) == "compiled, and not timed yet: there is no GPU here"
+    assert (compiled.rank, compiled.reason) == ("not-tried", TrialReason("no-gpu", subjects=("NVIDIA H200",)))
+    assert trial_words(compiled, 0.01) == (
+        "compiled, and not timed yet: it was compiled for a simulated NVIDIA H200, "
+        "and this machine has no GPU to run it on"
+    )
     monkeypatch.undo()
     monkeypatch.chdir(here)
     (timed,) = tried(FASTER).trials
     assert (timed.rank, timed.reason) == ("gain", None)
-    monkeypatch.setattr("inductor_probe.api.whatif.why_not_launched", lambda graph: "there is no GPU here")
+    monkeypatch.setattr("inductor_probe.api.whatif.missing_gpu", lambda graph: "NVIDIA H200")
     assert tried(FASTER, timed=False).trials == (timed,)
 
 

@@ -15,7 +15,8 @@ import inductor_probe as ip
 from inductor_probe.api.profile import joined
 from inductor_probe.bench.profiles_compared import compare_profiles
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.bench import BenchSettings, Side
+from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.call_parts import Side
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.profile import PartKind, Profile, ProfileOutput, ProfilePart, TimelineSpan
 from inductor_probe.model.remark import Subject, measured

@@ -172,7 +172,7 @@ def test_accesses_of_a_real_kernel_are_followed(probe: Callable[..., Any]) -> No
     dump = DUMPS / "torch-2.11.0-cuda" / "interpolate_aa_channels_last"
     ran = probe("asm", kernel, dump, "--trust", "--sweep", "--json")
     assert ran.status == 0, ran.err
-    record = json.loads(ran.out)
+    (record,) = json.loads(ran.out)["kernels"]
     origins = [config["origin"] for config in record["configs"]]
     assert origins[:2] == ["inductor", "inductor"]
     assert origins.count("grid") >= 8

@@ -72,7 +72,7 @@ def test_two_triton_kernels_are_compared_by_what_they_take(probe: Callable[..., 
     assert ran.status == 0, ran.err
     record = json.loads(ran.out)
     figures = {one["name"]: (one["a"], one["b"]) for one in record["figures"]}
-    first, second = record["configs"][0], record["other"]["configs"][0]
+    first, second = (kernel["configs"][0] for kernel in record["kernels"])
     assert figures["registers"] == (str(first["registers"]), str(second["registers"]))
     assert int(figures["registers"][0]) < int(figures["registers"][1])
     assert figures["ld.global.b32"][1] == "80"

@@ -1,4 +1,4 @@
-"""Files that run by their own harness: each process is `python FILE --json OUT ...`."""
+"""Files that run by their own core; here a program in its place runs the file: `FILE --json OUT ...`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,15 @@ from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.store.samples import read_samples
 from tests.store.test_samples import GUARD, PROCESS, QUAD
 
-pytestmark = pytest.mark.usefixtures("warm")
+pytestmark = pytest.mark.usefixtures("core")
 
+CORE = """
+import sys
+path, results, *options = sys.argv[1:]
+sys.argv = [path, "--json", results, *options]
+exec(compile(sys.stdin.read(), path, "exec"), {"__name__": "__main__", "__file__": path})
+"""
 WRITES = """
-# BENCH = Bench(
 import json, sys, pathlib
 print("on stdout")
 print("on stderr", file=sys.stderr)
@@ -33,6 +38,13 @@ for each in result["comparisons"][:1]:
 pathlib.Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps(result))
 sys.exit(1)
 """
+
+
+@pytest.fixture
+def core(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path_factory.mktemp("core") / "core.py"
+    path.write_text(CORE)
+    monkeypatch.setattr("inductor_probe.bench.alone._OWN_CORE", path)
 
 
 def run_bench_file(path: Path, settings: BenchSettings | None = None, **options: Any) -> BenchResult:

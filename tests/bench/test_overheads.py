@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from inductor_probe.bench.overheads import overheads_of, times_of_parts
-from inductor_probe.model.bench import Overheads
+from inductor_probe.model.call_parts import Overheads
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.samples import overhead_samples
 
@@ -31,8 +31,6 @@ ON_CPU = (
     part("kernel", "k0", [50.0, 100.0, 55.0], [1.0, 1.0, 1.0]),
     part("library", "aten.mm.out", [300.0, 600.0, 330.0]),
     part("call", "call", [500.0, 1000.0, 550.0]),
-    part("guards", "guards", [9.0, 10.0, 9.0], [1.0, 2.0, 1.0]),  # of earlier versions, as the next one
-    part("compiled", "compiled", [510.0, 1010.0, 560.0]),
 )
 
 

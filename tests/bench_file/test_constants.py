@@ -138,7 +138,7 @@ def test_a_dump_without_constants_gets_random_ones_but_for_packed_ones() -> None
     assert "high=" in index
     (packed,) = [line for line in lines if line.startswith("_frozen_param9 = ")]
     assert packed.startswith("_frozen_param9 = constants.tensor('_frozen_param9', (24, 32), (32, 1),")
-    assert "missing='packed-in-old-dump'" in packed
+    assert "missing='not-in-dump'" in packed
     (library,) = [line for line in lines if "_torchbind_obj0" in line and "missing" in line]
     assert library == "constants.missing['_torchbind_obj0'] = 'library-object'"
 

@@ -99,7 +99,7 @@ def test_what_was_compiled_for_a_simulated_gpu_is_timed_here(
     run = ip.dump(script, target="h100")
     recipe, candidates = as_it_is(run), ip.candidates_of(run)[:4]
     with monkeypatch.context() as patch:
-        patch.setattr("inductor_probe.api.whatif.why_not_launched", lambda _graph: "there is no GPU")
+        patch.setattr("inductor_probe.api.whatif.missing_gpu", lambda _graph: "a GPU")
         compiled = try_candidates(run, candidates, recipe, ip.Run, BenchSettings(), budget=600, timed=False)
     left = [trial.candidate for trial in compiled.trials if trial.reason and trial.reason.code == "no-gpu"]
     assert left

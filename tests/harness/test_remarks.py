@@ -14,14 +14,7 @@ from inductor_probe.model.codec import from_json
 from inductor_probe.model.remark import HarnessCode, Remark
 
 FOLDER = Path(inductor_probe.harness.__file__).parent
-OTHERS = {
-    "core-shared",
-    "guards-not-timed",
-    "guards-recompiled",
-    "output-size",
-    "output-value",
-    "variant-crashes",
-}  # in samples of older versions; made by `bench`
+OTHERS = {"variant-crashes"}  # made by `bench`
 
 
 def made() -> list[tuple[str, int, set[str], bool]]:
@@ -58,11 +51,11 @@ def test_every_sentence_names_the_values_that_its_remark_has() -> None:
 
 
 def test_a_remark_is_read_as_a_record() -> None:
-    written = remark("core-shared", core_ms=1.25, wall_ms=8.0)
-    assert sentence(written) == "had a core for 1.2 of 8.0 ms"
+    written = remark("clock-changed", mhz=1250.0, median_mhz=3100.0)
+    assert sentence(written) == "the clock was 1250 MHz instead of 3100"
     read = from_json(Remark, json.loads(json.dumps(written)))
     assert (read.code, read.numbers, read.knowledge) == (
-        "core-shared",
-        (("core_ms", 1.25), ("wall_ms", 8.0)),
+        "clock-changed",
+        (("mhz", 1250.0), ("median_mhz", 3100.0)),
         "measured",
     )

@@ -13,7 +13,7 @@ from inductor_probe.machine.gpu import GpuState, gpu_remarks, gpu_state, names_g
 from inductor_probe.report.words.remarks import sentence
 
 POWER_CAP, THERMAL, IDLE, SET = 0x4, 0x40, 0x1, 0x2
-SMI = "GPU-12ab, NVIDIA H200, 570.86.15, 1755, 1980, 3201, 412.50, 700.00, 61, 98, 0x0000000000000004\n"
+SMI = "GPU-12ab, NVIDIA H200, 570.86.15, 1755, 1980, 412.50, 700.00, 61, 98, 0x0000000000000004\n"
 
 
 class NvmlError(Exception):
@@ -52,7 +52,6 @@ def nvml(bits: int = 0, *, old: bool = False, refuses: tuple[str, ...] = ()) -> 
         nvmlDeviceGetHandleByUUID=lambda uuid: {"GPU-12ab": "handle of 1"}[uuid],
         NVMLError=NvmlError,
         NVML_CLOCK_SM=1,
-        NVML_CLOCK_MEM=2,
         NVML_TEMPERATURE_GPU=0,
     )
 
@@ -83,7 +82,7 @@ def test_nvml_tells(old: bool) -> None:
 def test_nvidia_smi_tells_the_same() -> None:
     by_nvml = asdict(gpu_state("1", nvml=lambda: nvml(POWER_CAP), run=no_command))
     by_command = asdict(gpu_state("1", nvml=no_module, run=smi))
-    assert by_command == by_nvml | {"source": "nvidia-smi", "memory_mhz": 3201.0, "throttled_s": ()}
+    assert by_command == by_nvml | {"source": "nvidia-smi", "throttled_s": ()}
 
 
 def test_a_part_that_a_gpu_does_not_tell_is_none() -> None:

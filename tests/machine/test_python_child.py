@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from inductor_probe.errors import RunFailedError
-from inductor_probe.machine.python_child import ask_torch, python_command, source_command
+from inductor_probe.machine.python_child import ask_torch, python_command
 
 
 def test_the_file_runs_as_a_program(tmp_path: Path) -> None:
@@ -43,76 +42,15 @@ def test_a_crash_shows_the_files_own_lines(tmp_path: Path) -> None:
     assert ran.stderr.endswith("ValueError: out of luck\n")
 
 
-def ran_source(file: Path, source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        source_command(file, *arguments), input=source, check=False, capture_output=True, text=True
-    )
-
-
-def test_the_text_that_was_sent_runs_and_not_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text("print('swapped')\n")
-    source = (
-        "import inspect, linecache, sys\n"
-        "def f():\n"
-        "    return 1\n"
-        "linecache.checkcache()\n"
-        "print(__name__, __file__ == sys.argv[0], sys.argv[1:], sys.modules['__main__'].f is f)\n"
-        "print(inspect.getsource(f), end='')\n"  # triton.jit compiles what this returns
-        "sys.exit(3)\n"
-    )
-    ran = ran_source(file, source, "--json", "x y")
-    assert ran.stdout == "__main__ True ['--json', 'x y'] True\ndef f():\n    return 1\n", ran.stderr
-    assert ran.returncode == 3
-
-
-def test_a_comment_in_the_text_that_was_sent_names_no_encoding(tmp_path: Path) -> None:
-    hidden = "# -*- coding: raw_unicode_escape -*-\n# \\u000aprint('hidden')\nprint('shown')\n"
-    (tmp_path / "f.py").write_text(hidden)
-    by_hand = subprocess.run(
-        [sys.executable, tmp_path / "f.py"], check=True, capture_output=True, text=True
-    ).stdout
-    assert by_hand == "hidden\nshown\n", "the danger is real"
-    assert ran_source(tmp_path / "f.py", hidden).stdout == "shown\n"
-
-
-def test_a_process_that_it_spawns_does_not_run_the_file(tmp_path: Path) -> None:
-    """`multiprocessing` runs the main file again in each process that it spawns."""
-    file, marker = tmp_path / "f.py", tmp_path / "MARKER"
-    file.write_text(f"open({str(marker)!r}, 'w')\n")
-    source = (
-        "import multiprocessing, os\n"
-        "if __name__ == '__main__':\n"
-        "    process = multiprocessing.get_context('spawn').Process(target=os.getpid)\n"
-        "    process.start()\n"
-        "    process.join()\n"
-        "    print(process.exitcode)\n"
-    )
-    ran = ran_source(file, source)
-    assert ran.stdout == "0\n", ran.stderr
-    assert not marker.exists()
-
-
-def test_a_crash_of_the_text_shows_its_own_lines(tmp_path: Path) -> None:
-    (tmp_path / "f.py").write_text("x = 'swapped'\n" * 3)
-    ran = ran_source(tmp_path / "f.py", "def f():\n    raise ValueError('out of luck')\nf()\n")
-    assert ran.stderr.startswith(
-        f'Traceback (most recent call last):\n  File "{tmp_path / "f.py"}", line 3, in <module>\n    f()\n'
-    )
-    assert f'File "{tmp_path / "f.py"}", line 2, in f\n    raise ValueError' in ran.stderr
-    ran = ran_source(tmp_path / "f.py", "x = 1\ndef (:\n")
-    assert f'File "{tmp_path / "f.py"}", line 2\n    def (:\n' in ran.stderr
-
-
 def test_pythonpath_stays_where_python_adds_no_folder(tmp_path: Path) -> None:
     """With PYTHONSAFEPATH there is no folder of the file on the path to take away."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "operators_of_mine.py").write_text("name = 'mine'\n")
+    (tmp_path / "f.py").write_text("import operators_of_mine; print(operators_of_mine.name)")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "mine")}
     for safe in ({}, {"PYTHONSAFEPATH": "1"}):
         ran = subprocess.run(
-            source_command(tmp_path / "f.py"),
-            input="import operators_of_mine; print(operators_of_mine.name)",
+            python_command(tmp_path / "f.py"),
             env={**environment, **safe},
             check=False,
             capture_output=True,

@@ -9,7 +9,8 @@ import torch
 
 from inductor_probe.errors import RunFailedError
 from inductor_probe.machine.roofline import roofline_rows
-from inductor_probe.model.bench import OverheadRow, Overheads, RooflineRow
+from inductor_probe.model.bench import RooflineRow
+from inductor_probe.model.call_parts import CallPart, Overheads
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
 from inductor_probe.report.words.remarks import sentence
@@ -34,8 +35,8 @@ MACHINE = Roofline(
 def held(
     work: KernelWork, seconds: float, *, timed: tuple[str, str] = ("kernel", "k"), cold: bool = False
 ) -> RooflineRow:
-    row = OverheadRow(*timed, "host", seconds, 0.0, 0.0, 1.0, nonzero=True, launches=1)
-    overheads = Overheads("cpu", (row,), 0, 5, None, None, 0, 0, ())
+    row = CallPart(*timed, "host", seconds, 0.0, 0.0, 1.0, launches=1)
+    overheads = Overheads(device="cpu", rows=(row,), allocations=0, rounds=5)
     (found,) = roofline_rows([work], overheads, MACHINE, cold=cold)
     return found
 
@@ -88,7 +89,7 @@ def test_bytes_that_are_not_known_have_no_share() -> None:
 
 
 def test_a_kernel_that_was_not_timed_has_no_row() -> None:
-    overheads = Overheads("cpu", (), 0, 5, None, None, 0, 0, ())
+    overheads = Overheads(device="cpu", rows=(), allocations=0, rounds=5)
     assert roofline_rows([KernelWork("k", 64)], overheads, MACHINE) == ()
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from inductor_probe.model.bench import Ablation, BenchResult, BenchSettings, Measurement
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.comparison import Comparison, Verdict
-from inductor_probe.model.remark import Subject, measured, reported
+from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import FlopCount, Variant
 from inductor_probe.report.pages.bench import bench_page
 from inductor_probe.report.terminal import to_text
@@ -19,7 +19,7 @@ from inductor_probe.report.words.remarks import sentence
 from tests.builders import bench_result, comparison
 
 CHANGED = measured("input-changed", "analysis", Subject("variant", "k"), {"input": 0})
-RAISED = reported("raises ValueError: x", Subject("variant", "k"))
+RAISED = measured("raises", "analysis", Subject("variant", "k"), {"error": "ValueError: x"})
 TOO_FEW = measured("too-few-quads", "analysis", Subject("variant", "k_v2"), {"seconds": 30})
 KERNEL = "cpp_fused__to_copy_abs_add_arange_clamp_div_index_lt_mul_rsub_sub_sum_unsqueeze_0"
 

@@ -5,41 +5,40 @@ from __future__ import annotations
 import pytest
 from inline_snapshot import snapshot
 
-from inductor_probe.model.bench import OverheadRow, Overheads, Side
-from inductor_probe.model.remark import Subject, reported
+from inductor_probe.model.call_parts import CallPart, Overheads, Side
+from inductor_probe.model.remark import Subject, measured
 from inductor_probe.report.pages.overheads import overhead_sentence, overhead_table
 from inductor_probe.report.pages.whatif import with_sides
 from inductor_probe.report.terminal import to_text
 from tests.builders import bench_result
 
 
-def row(
-    kind: str, name: str, us: float, *, side: Side = "host", nonzero: bool = True, launches: int = 0
-) -> OverheadRow:
-    return OverheadRow(kind, name, side, us * 1e-6, 1e-7, 4e-6, us / 521, nonzero, launches)
+def row(kind: str, name: str, us: float, *, side: Side = "host", launches: int = 0) -> CallPart:
+    return CallPart(kind, name, side, us * 1e-6, 1e-7, 4e-6, us / 521, launches)
 
 
 CPU = Overheads(
-    "cpu",
-    (
+    device="cpu",
+    rows=(
         row("kernel", "cpp_fused_a_0", 442, launches=2),
         row("launches", "launches", 12, launches=2),
         row("wrapper", "wrapper", 70),
         row("call", "Compiled call", 512),
     ),
-    2, 40, None, None, 3, 1, (reported("flops are not counted: no formula", Subject("graph", "")),),
+    allocations=2, rounds=40, repeated=3, disturbed=1,
+    remarks=(measured("flops-not-counted", "analysis", Subject("graph", ""), {"error": "no formula"}),),
 )  # fmt: skip
 CUDA = Overheads(
-    "cuda",
-    (
+    device="cuda",
+    rows=(
         row("kernel", "triton_a_0", 5, side="device", launches=1),
-        row("rest", "rest", 1, side="device"),
+        row("rest", "rest", 5, side="device"),
         row("call", "Compiled call", 6, side="device"),
         row("launches", "launches", 8, launches=1),
-        row("wrapper", "wrapper", -2, nonzero=False),
+        row("wrapper", "wrapper", -2),
         row("call", "Compiled call", 6.5),
     ),
-    1, 40, 7e-6, "host", 0, 0, (),
+    allocations=1, rounds=40, wall=7e-6, bound="host",
 )  # fmt: skip
 
 
@@ -81,7 +80,7 @@ def test_a_difference_that_noise_makes_negative_is_no_time() -> None:
     assert text == snapshot("""\
                                                   time       MAD  share
 triton_a_0                                    5.000 us  0.100 us  1.0 %
-other work of the GPU                         1.000 us  0.100 us  0.2 %
+other work of the GPU                         5.000 us  0.100 us  1.0 %
 Compiled call (GPU)                           6.000 us  0.100 us  1.2 %
 launches                                      8.000 us  0.100 us  1.5 %
 rest (wrapper)         not measurable (below 4.000 us)

@@ -170,7 +170,7 @@ def test_all_candidates_in_one_line() -> None:
     assert trials_sentence([trial("not-tried"), trial("undecided", 0.99, "UNDECIDED")], 0.01, 1) == (
         "No gain shown yet in 2 candidates (1 undecided and 1 not tried): a longer --budget decides more."
     )
-    without_gpu = replace(trial("not-tried"), reason=TrialReason("no-gpu", "there is no GPU here"))
+    without_gpu = replace(trial("not-tried"), reason=TrialReason("no-gpu", subjects=("NVIDIA H200",)))
     assert trials_sentence([without_gpu], 0.01, 1) == (
         "No gain shown yet in 1 candidate (1 not tried): what is not tried needs a GPU."
     )

@@ -113,12 +113,6 @@ def test_a_code_of_a_newer_probe_is_left_out_and_counted(text: str) -> None:
     assert problem.span.first == 4
 
 
-def test_a_cause_that_was_renamed_is_read_by_its_new_name(text: str) -> None:
-    old = parse_decisions(text.replace('"two-contiguous-loops"', '"input-kept"'), PATH)
-    assert old.complete
-    assert old.decisions[1] == replace(VECTOR, cause="input-not-mutated")
-
-
 def test_kinds_of_another_version_hide_no_others(text: str) -> None:
     header, frames, form, row, *second, _ = text.splitlines()
     form = form.replace('"kind": "vectorisation"', '"kind": "colour"')
@@ -132,41 +126,13 @@ def test_kinds_of_another_version_hide_no_others(text: str) -> None:
     ]
 
 
-FORMATS = {
-    1: [
-        '{"number": 1, "kind": "vectorisation", "subject_type": "node", "subjects": [["op0", "op1"]], '
-        '"outcome": "scalar", "cause": "short-inner-range", '
-        '"operands": {"loop": "x2", "range": 3, "range_limit": 4.0}, "place": FRAME, "stack": [FRAME]}',
-        '{"number": 2, "kind": "vectorisation", "subject_type": "node", "subjects": [["op2"]], '
-        '"outcome": "vectorised", "cause": "two-contiguous-loops", "operands": {"loops": ["x0", "x1"]}, '
-        '"place": FRAME, "stack": [], "speculative": false, "times": 1}',
-    ],
-    2: [
-        '{"frames": [FRAME]}',
-        '{"number": 1, "kind": "vectorisation", "subject_type": "node", "subjects": [["op0", "op1"]], '
-        '"outcome": "scalar", "cause": "short-inner-range", '
-        '"operands": {"loop": "x2", "range": 3, "range_limit": 4.0}, "place": 0, "stack": [0]}',
-        '{"number": 2, "kind": "vectorisation", "subject_type": "node", "subjects": [["op2"]], '
-        '"outcome": "vectorised", "cause": "two-contiguous-loops", "operands": {"loops": ["x0", "x1"]}, '
-        '"place": 0}',
-    ],
-}
-FRAME = '{"file": "torch/_inductor/codegen/cpp.py", "function": "TilingSelect.select_tiling", "line": 3934}'
-
-
-@pytest.mark.parametrize("number", FORMATS)
-def test_an_older_format_is_read(number: int) -> None:
-    header = f'{{"format": {number}, "torch": "2.13.0", "recorders": ["vectorisation"]}}'
-    lines = [line.replace("FRAME", FRAME) for line in FORMATS[number]]
-    assert parse_decisions("\n".join([header, *lines, '{"end": 2}']), PATH) == DECISIONS
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ('{"format": 5}', "was written by a newer probe \\(format 5\\)"),
         ("{", "decisions.jsonl:1: not JSON"),
-        ('{"format": 2}', "decisions.jsonl:1: no header of decisions: .*torch"),
+        ('{"format": 2}', "was written by an older probe \\(format 2\\)"),
+        ('{"format": 4}', "decisions.jsonl:1: no header of decisions: .*torch"),
         ("", "decisions.jsonl:1: not JSON"),
     ],
 )

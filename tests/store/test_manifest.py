@@ -68,12 +68,6 @@ def test_keys_of_a_later_version_are_ignored_and_defaults_may_be_missing() -> No
     assert (read.notes, read.graphs[0].guards, read.graphs[0].inputs) == ((), (), (TENSOR, SYMINT))
 
 
-def test_a_sentence_of_an_older_manifest_is_a_note() -> None:
-    data = {**as_read(), "notes": ["not available on torch 2.2: x"]}
-    note = Note("not-recorded", (("text", "not available on torch 2.2: x"),))
-    assert parse_manifest(json.dumps(data), PATH).notes == (note,)
-
-
 def test_whole_seconds_are_a_duration() -> None:
     assert parse_manifest(json.dumps({**as_read(), "duration_s": 3}), PATH).duration_s == 3.0
 

@@ -146,48 +146,6 @@ def test_warnings_that_differ_in_numbers_are_given_once(tmp_path: Path) -> None:
     assert result.warnings[0].number("ring_mib") == 3
 
 
-def test_sentences_of_schema_1_are_quoted(tmp_path: Path) -> None:
-    """Bench files that were edited keep the harness that they were made with: it wrote sentences."""
-    old: dict[str, Any] = deepcopy(PROCESS) | {"schema": 1, "warnings": ["load of 3.1 on 2 cores"]}
-    del old["variants"][0]["remarks"]
-    old["variants"][0]["note"] = "raises ValueError: x"
-    old["comparisons"][0]["quads"][0]["disturbed"] = "lost its core 2 times"
-    old["overheads"] = overheads(timed("call", [1.0], []))
-    del old["overheads"]["remarks"]
-    old["overheads"]["notes"] = ["guards are not timed: x"]
-    machine = {
-        "torch": "2.13.0",
-        "device": "cpu",
-        "threads": 1,
-        "cache": 1,
-        "last_cache": 9,
-        "notes": ["busy"],
-    }
-    machine["found"] = [{"what": "copy", "place": "cache", "size": 1, "rate": 5e10, "calls": 9}]
-    results = {"schema": 1, "margin": 0.01, "ceilings": {"machine": machine, "works": []}, "processes": [old]}
-    path = tmp_path / "output_code_bench.json"
-    path.write_text(json.dumps(results))
-    samples = read_samples(path)
-    (process,) = samples.processes
-    assert process.overheads is not None
-    assert samples.roofline is not None
-    disturbed = process.comparisons[0].quads[0].disturbed
-    assert disturbed is not None
-    remarks = [*process.warnings, *process.variants[0].remarks, disturbed, *process.overheads.remarks]
-    remarks += samples.roofline.remarks
-    assert {each.code for each in remarks} == {"reported"}
-    assert list(map(sentence, remarks)) == [
-        "load of 3.1 on 2 cores",
-        "raises ValueError: x",
-        "lost its core 2 times",
-        "guards are not timed: x",
-        "busy",
-    ]
-    assert samples.roofline.peaks[0].rate == 5e10
-    shown = to_text(bench_page(result_of(samples)), 200)
-    assert "warning: guards are not timed: x" in shown
-
-
 @pytest.mark.parametrize("code", TYPES)
 def test_a_remark_without_its_numbers_is_shown_as_its_code(tmp_path: Path, code: str) -> None:
     """A file may come from anybody: what it lacks must not end in a KeyError."""
@@ -200,7 +158,7 @@ def test_a_remark_without_its_numbers_is_shown_as_its_code(tmp_path: Path, code:
 def broken(**changes: Any) -> str:
     process = deepcopy(PROCESS)
     process["comparisons"][0]["quads"][0] = {**QUAD, **changes}
-    return json.dumps({"schema": 1, "probe": "0", "margin": 0.01, "processes": [process]})
+    return json.dumps({"schema": 2, "probe": "0", "margin": 0.01, "processes": [process]})
 
 
 @pytest.mark.parametrize(
@@ -211,10 +169,10 @@ def broken(**changes: Any) -> str:
         "{}",
         "[" * 100_000,
         json.dumps(PROCESS),
-        json.dumps({"schema": 1, "margin": 0.01, "processes": []}),
-        json.dumps({"schema": 1, "margin": 2, "processes": [PROCESS]}),
-        json.dumps({"schema": 1, "margin": 0.01, "processes": [{**PROCESS, "schema": 0}]}),
-        json.dumps({"schema": 1, "margin": 0.01, "processes": [{**PROCESS, "comparisons": [3]}]}),
+        json.dumps({"schema": 2, "margin": 0.01, "processes": []}),
+        json.dumps({"schema": 2, "margin": 2, "processes": [PROCESS]}),
+        json.dumps({"schema": 2, "margin": 0.01, "processes": [{**PROCESS, "schema": 0}]}),
+        json.dumps({"schema": 2, "margin": 0.01, "processes": [{**PROCESS, "comparisons": [3]}]}),
         broken(order="AABB"),
         broken(seconds=[1, 2, 3]),
         broken(seconds=[0, 1, 1, 1]),
@@ -275,7 +233,7 @@ def test_a_mutated_sample_is_named_by_its_key(
         holder = holder[key]
     holder[keys[-1]] = value
     path = tmp_path / "output_code_bench.json"
-    path.write_text(json.dumps({"schema": 1, "probe": "0", "margin": 0.01, "processes": [process]}))
+    path.write_text(json.dumps({"schema": 2, "probe": "0", "margin": 0.01, "processes": [process]}))
     with pytest.raises(UnreadableError) as caught:
         read_samples(path)
     assert caught.value.message.startswith(f"{path} is not what probe bench-kernel writes: ")

@@ -93,10 +93,10 @@ def test_a_nest_that_a_declaration_cannot_stand_above_is_refused_with_its_line()
     source = PARALLEL.replace(
         "        {\n            #pragma omp for collapse(2)\n", "        if (tid == 0)\n"
     )
-    with pytest.raises(NotClockedError, match=r"line 8 of it: the loop nest to line 14 does not stand"):
+    with pytest.raises(NotClockedError, match=r"nest-inside.*line=8, last=14"):
         with_clock(source, nests_of(source), 0, "tsc")
 
 
 def test_a_text_without_a_function_is_refused() -> None:
-    with pytest.raises(NotClockedError, match="defines no function"):
+    with pytest.raises(NotClockedError, match="no-function"):
         with_clock("int x;", (), 0, "tsc")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from inductor_probe.model.bench import Side
+from inductor_probe.model.call_parts import Side
 from inductor_probe.model.profile import WORKS, NestTime, Profile
 
 Piece = tuple[str, float]

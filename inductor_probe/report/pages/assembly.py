@@ -75,20 +75,21 @@ _ACCESSES = (
 
 def asm_page(record: AsmOutput) -> Document:
     """Return the page of a kernel: a row for each config of Triton, or for each loop of C++."""
-    if record.other is not None:
-        yield from _compared(record, record.other)
-        return
-    versions = ", ".join([record.architecture, *(f"{name} {version}" for name, version in record.compilers)])
-    yield Heading([(record.kernel, "bold"), f"  {versions}"])
-    here = dict(record.compilers)
-    others = [(name, version) for name, version in record.dumped_by if here.get(name, version) != version]
+    kernel, *others = record.kernels
     if others:
-        names = " and ".join(f"{name} {version}" for name, version in others)
-        yield Line(f"the dump was made with {names}: what it was compiled to there may differ")
-    if record.backend == "cpp":
-        yield from _loops(record)
+        yield from _compared(record)
         return
-    made = [config for config in record.configs if config.failure is None]
+    versions = ", ".join([kernel.architecture, *(f"{name} {version}" for name, version in kernel.compilers)])
+    yield Heading([(kernel.kernel, "bold"), f"  {versions}"])
+    here = dict(kernel.compilers)
+    differing = [(name, version) for name, version in kernel.dumped_by if here.get(name, version) != version]
+    if differing:
+        names = " and ".join(f"{name} {version}" for name, version in differing)
+        yield Line(f"the dump was made with {names}: what it was compiled to there may differ")
+    if kernel.backend == "cpp":
+        yield from _loops(kernel)
+        return
+    made = [config for config in kernel.configs if config.failure is None]
     if made:
         yield Line(_sentence(made[0]))
         same = tuple(pair for pair in made[0].config if all(pair in one.config for one in made))
@@ -101,21 +102,21 @@ def asm_page(record: AsmOutput) -> Document:
             yield Line((f"all configs: {_joined(same)}", "dim"), 2)
         if several:
             yield Line(_origins(made), 2)
-    for config in record.configs:
+    for config in kernel.configs:
         if config.failure is not None:
             yield Line(f"{_joined(config.config)}: not compiled: {config.failure}")
     if made:
-        yield from _accesses(record, made[0], several=len(made) > 1)
+        yield from _accesses(kernel, made[0], several=len(made) > 1)
         for stage, text in made[0].stages:
             yield Line()
             yield Heading([(stage, "bold"), f"  of {_joined(made[0].config)}"], 2)
-            yield Code(_with_lines(text, record), _LANGUAGES[stage])
+            yield Code(_with_lines(text, kernel), _LANGUAGES[stage])
 
 
-def _compared(record: AsmOutput, other: CompiledKernel) -> Iterator[Block]:
+def _compared(record: AsmOutput) -> Iterator[Block]:
     """Yield what differs between two kernels: figures side by side, then lines of the texts."""
-    alike = record.kernel == other.kernel
-    for label, kernel in (("A", record), ("B", other)):
+    alike = len({kernel.kernel for kernel in record.kernels}) == 1
+    for label, kernel in zip("AB", record.kernels, strict=True):
         file = kernel.path if alike else kernel.path.name
         versions = ", ".join(f"{program} {version}" for program, version in kernel.compilers)
         yield Line([(f"{label}  ", "bold"), f"{kernel.kernel}  {file}:{kernel.first}  {versions}"])
@@ -140,15 +141,15 @@ def _compared(record: AsmOutput, other: CompiledKernel) -> Iterator[Block]:
         yield Code("\n".join(text.lines), "diff")
 
 
-def _loops(record: AsmOutput) -> Iterator[Block]:
-    if not record.loops:
+def _loops(kernel: CompiledKernel) -> Iterator[Block]:
+    if not kernel.loops:
         yield Line("no loop of its machine code belongs to a loop nest: all are unrolled, or it has none")
-    for loop in record.loops:
-        yield Line(_loop_sentence(record, loop))
+    for loop in kernel.loops:
+        yield Line(_loop_sentence(kernel, loop))
     rows: list[list[Cell]] = []
-    for loop in record.loops:
+    for loop in kernel.loops:
         packed = dict(loop.packed)
-        lines = f"{record.first + loop.first - 1}-{record.first + loop.last - 1}"
+        lines = f"{kernel.first + loop.first - 1}-{kernel.first + loop.last - 1}"
         numbers = [
             loop.instructions,
             packed.get(512, 0),
@@ -160,15 +161,15 @@ def _loops(record: AsmOutput) -> Iterator[Block]:
         rows.append([str(loop.nest + 1), loop.kind, lines, *map(str, numbers)])
     if rows:
         yield Table(_LOOPS, rows, 2)
-    if record.code:
+    if kernel.code:
         yield Line()
         yield Heading([("machine code", "bold")], 2)
-        yield Code(_with_lines(record.code, record), "objdump")
+        yield Code(_with_lines(kernel.code, kernel), "objdump")
 
 
-def _loop_sentence(record: AsmOutput, loop: MachineLoop) -> str:
+def _loop_sentence(kernel: CompiledKernel, loop: MachineLoop) -> str:
     """Say what the hot loop of a nest is made of, and what the compiler's vectoriser says of it."""
-    place = f"{record.path.name}:{record.first + loop.first - 1}"
+    place = f"{kernel.path.name}:{kernel.first + loop.first - 1}"
     vectors = " and ".join(f"{count} on vectors of {bits} bits" for bits, count in loop.packed)
     made = f"{loop.instructions} instructions, {vectors or 'none on vectors'}"
     if loop.calls:
@@ -176,10 +177,10 @@ def _loop_sentence(record: AsmOutput, loop: MachineLoop) -> str:
     text = f"innermost loop of nest {loop.nest + 1} ({loop.kind}, {place}): {made}"
     if loop.remark is None or (loop.packed and loop.remark.code != "vectorised"):
         return text
-    off = record.compiler is not None and record.compiler.turned_off
+    off = kernel.compiler is not None and kernel.compiler.turned_off
     if loop.packed and off:
         return text  # the vectors are inductor's
-    named = f"{record.path.name}:{record.first + loop.remark.line - 1}"
+    named = f"{kernel.path.name}:{kernel.first + loop.remark.line - 1}"
     return f"{text}; {compiler_sentence(loop.remark, turned_off=off, place=named)}"
 
 
@@ -239,25 +240,25 @@ def _origins(made: Sequence[CompiledConfig]) -> str:
     return f"* inductor's: it times these {len(own)} when the kernel is first called"
 
 
-def _accesses(record: AsmOutput, config: CompiledConfig, *, several: bool) -> Iterator[Block]:
+def _accesses(kernel: CompiledKernel, config: CompiledConfig, *, several: bool) -> Iterator[Block]:
     if not config.accesses:
         return
-    lines = record.source.split("\n")
+    lines = kernel.source.split("\n")
     cells: list[list[Cell]] = []
     for access in config.accesses:
         reached = [row for row in config.warp_accesses if (row.line, row.kind) == (access.line, access.kind)]
         known = access.line is not None and access.line <= len(lines)
-        place = f"{record.first + access.line - 1}" if access.line is not None else "?"
+        place = f"{kernel.first + access.line - 1}" if access.line is not None else "?"
         code = lines[access.line - 1].strip() if known and access.line is not None else ""
         cells.append([place, code, access.text, str(access.bits), str(access.count), *_warp_cells(reached)])
-    title = f"global memory, lines of {record.path.name}"
+    title = f"global memory, lines of {kernel.path.name}"
     yield Line()
     yield Heading([(title, "bold"), f"  with {_joined(config.config)}" if several else ""], 2)
     yield Table(_ACCESSES, cells, 2)
     if config.warp_accesses:
         yield Line((SECTORS, "dim"), 2)
     if row := worst_access(config.warp_accesses):
-        yield Line(warp_sentence(row, f"{record.path.name}:{record.first + row.line - 1}"), 2)
+        yield Line(warp_sentence(row, f"{kernel.path.name}:{kernel.first + row.line - 1}"), 2)
 
 
 def _warp_cells(rows: Sequence[WarpAccess]) -> list[Cell]:
@@ -269,14 +270,14 @@ def _warp_cells(rows: Sequence[WarpAccess]) -> list[Cell]:
     return [pattern_text(most), *("?" if figure is None else f"{figure:.3g}" for figure in figures)]
 
 
-def _with_lines(text: str, record: AsmOutput) -> str:
+def _with_lines(text: str, kernel: CompiledKernel) -> str:
     """Put the line of the wrapper where PTX and machine code name a line of the kernel's own file."""
-    lines = record.source.split("\n")
+    lines = kernel.source.split("\n")
 
     def in_wrapper(match: re.Match[str]) -> str:
         line = int(match["ptx"] or match["sass"] or match["cpp"])
         code = lines[line - 1].strip() if line <= len(lines) else ""
-        return f"// {record.path.name}:{record.first + line - 1}  {code}"
+        return f"// {kernel.path.name}:{kernel.first + line - 1}  {code}"
 
     return _PLACE.sub(in_wrapper, text)
 

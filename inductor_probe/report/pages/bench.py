@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from inductor_probe.model.bench import ABLATIONS, CALL, BenchFile, BenchResult, Measurement, VariantDiff
-from inductor_probe.model.comparison import Comparison
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Remark
-from inductor_probe.model.timing import Process
+from inductor_probe.model.timing import Process, not_compiled, wrong_groups
 from inductor_probe.report.document import (
     Block,
     Cell,
@@ -38,15 +38,7 @@ from inductor_probe.report.pages.overheads import (
     roofline_table,
 )
 from inductor_probe.report.units import counted, duration
-from inductor_probe.report.words.bench import (
-    NOTHING,
-    answers,
-    not_compiled,
-    right_beside_wrong,
-    side_name,
-    wrong_groups,
-    wrong_sentence,
-)
+from inductor_probe.report.words.bench import NOTHING, answers, right_beside_wrong, side_name, wrong_sentence
 from inductor_probe.report.words.own_call import how_timed, own_remark, why_no_own_call
 from inductor_probe.report.words.remarks import sentence
 
@@ -103,7 +95,7 @@ def variant_diffs(diffs: Sequence[VariantDiff]) -> Iterator[Block]:
         if diff.lines:
             yield Code("\n".join(diff.lines[:_MOST_LINES]), "diff", 2)
         if len(diff.lines) > _MOST_LINES:
-            yield Line((f"and {len(diff.lines) - _MOST_LINES} lines more", "dim"), 2)
+            yield Line((f"and {counted(len(diff.lines) - _MOST_LINES, 'line')} more", "dim"), 2)
 
 
 class _Part(Struct, frozen=True):
@@ -176,7 +168,7 @@ def _answer(result: BenchResult, most: int) -> Iterator[Block]:
     for variants in wrong[:most]:
         sentences.append((f"{wrong_sentence(variants, sentence)}; not timed.", "bold red"))
     if len(wrong) > most:
-        sentences.append((f"{len(wrong) - most} more variants are wrong: --details", "bold red"))
+        sentences.append((f"and {counted(len(wrong) - most, 'more wrong variant')}: --details", "bold red"))
     if right := right_beside_wrong(result.variants):
         sentences.append((f"{right}.", "bold"))
     sentences += [(f"{text}.", "bold") for text in answers(result)]
@@ -243,10 +235,8 @@ def _warnings(result: BenchResult, *, details: bool) -> list[str]:
     """Return what spoils the times, one line for each kind of it: the most extreme."""
     checked = [remark for variant in result.variants for remark in variant.remarks]
     remarks = [*result.warnings, *(remark for remark in checked if remark.code in _OF_CHECKS)]
-    by_code: dict[str, list[Remark]] = {}
-    for comparison in result.comparisons:
-        for remark in comparison.remarks:
-            by_code.setdefault(remark.code, []).append(remark)
+    compared = (remark for comparison in result.comparisons for remark in comparison.remarks)
+    by_code = grouped(compared, lambda remark: remark.code)
     texts = [own_remark(remark) for remark in result.own.remarks] if result.own else []
     texts += dict.fromkeys(map(sentence, remarks))
     for code, same in by_code.items():
@@ -320,9 +310,7 @@ def samples_html(result: BenchResult, samples: Sequence[Process]) -> str:
 
 def _comparisons(result: BenchResult) -> list[list[Cell]]:
     """Return a row for each baseline, its candidates below it; what was compared to nothing comes last."""
-    by_baseline: dict[str, list[Comparison]] = {}
-    for comparison in result.comparisons:
-        by_baseline.setdefault(comparison.baseline, []).append(comparison)
+    by_baseline = grouped(result.comparisons, lambda comparison: comparison.baseline)
     rows: list[list[Cell]] = []
     for baseline, comparisons in by_baseline.items():
         rows.append([*_time(result.time(baseline)), "", "", ""])

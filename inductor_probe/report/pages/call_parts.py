@@ -34,12 +34,10 @@ PART_NAMES = {
 }
 
 
-def own_call_lines(
-    calls: Sequence[OwnCall], why: NoOwnCall | None, margin: float = _MARGIN
-) -> Iterator[Block]:
+def own_call_lines(calls: Sequence[OwnCall], why: NoOwnCall | None) -> Iterator[Block]:
     """Yield a sentence for each call and what it consists of, and why others were not timed."""
     for call in calls:
-        yield Line((f"{own_sentence(call, margin)}.", "bold"))
+        yield Line((f"{own_sentence(call, _MARGIN)}.", "bold"))
         yield Line((f"{how_timed(call)}.", "dim"))
         for remark in call.remarks:
             yield Line([("warning: ", "yellow"), own_remark(remark)])

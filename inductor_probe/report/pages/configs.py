@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.autotuning import ConfigSweep, ConfigTime
 from inductor_probe.model.bench import RewriteRow
+from inductor_probe.model.record import grouped
 from inductor_probe.report.document import Block, Cell, Code, Column, Heading, Line, Table, by_graph
 from inductor_probe.report.pages.overheads import number_columns
 from inductor_probe.report.units import counted
@@ -67,9 +68,7 @@ def sweep_sentence(configs: Sequence[ConfigTime]) -> str:
 
 def rewrite_list(rows: Sequence[RewriteRow]) -> Iterator[Block]:
     """Yield each rewrite: its form, what it does, and specs that make variants of the graph."""
-    graphs: dict[str, list[RewriteRow]] = {}
-    for row in rows:
-        graphs.setdefault(row.graph, []).append(row)
+    graphs = grouped(rows, lambda row: row.graph)
     yield from by_graph((graph, _rewrites(members)) for graph, members in graphs.items())
 
 

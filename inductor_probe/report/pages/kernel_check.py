@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inductor_probe.model.kernel_check import InterpretedKernel, KernelCheck, is_interpreted
-from inductor_probe.model.timing import Variant
+from inductor_probe.model.timing import OF_KERNELS, Variant, wrong_groups
 from inductor_probe.report.document import Block, Cell, Column, Line, Name, RemarkLine, Table
 from inductor_probe.report.units import duration
-from inductor_probe.report.words.bench import OF_KERNELS, wrong_groups
 from inductor_probe.report.words.kernel_check import kernel_sentence, summary
 from inductor_probe.report.words.remarks import sentence
 

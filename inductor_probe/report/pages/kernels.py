@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.code import CppFacts, KernelArg, Loop, LoopNest, TritonFacts
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
+from inductor_probe.model.record import grouped
 from inductor_probe.model.span import own_lines
 from inductor_probe.report.document import (
     Block,
@@ -68,9 +69,7 @@ _COLUMNS = (
 
 def kernel_table(rows: Sequence[KernelRow]) -> Iterator[Block]:
     """Yield the kernels of one or more graphs, a table each, and the page of each to unfold."""
-    graphs: dict[str, list[KernelRow]] = {}
-    for row in rows:
-        graphs.setdefault(row.graph, []).append(row)
+    graphs = grouped(rows, lambda row: row.graph)
     for graph, members in graphs.items():
         if graph != rows[0].graph:
             yield Line()

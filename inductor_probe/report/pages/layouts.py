@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Access, LayoutRow
+from inductor_probe.model.record import grouped
 from inductor_probe.report.document import (
     Block,
     Cell,
@@ -69,9 +70,7 @@ _COLUMNS = (
 
 def layout_table(rows: Sequence[LayoutRow]) -> Iterator[Block]:
     """Yield the buffers of one or more graphs, a table each, and remarks about them."""
-    graphs: dict[str, list[LayoutRow]] = {}
-    for row in rows:
-        graphs.setdefault(row.graph, []).append(row)
+    graphs = grouped(rows, lambda row: row.graph)
     for graph, members in graphs.items():
         yield Heading([(graph, "bold"), f"  {_answer(members)}"])
         if symbols := table_symbols(symbol for row in members for symbol in row.symbols):
@@ -184,10 +183,7 @@ def _facts(row: LayoutRow) -> Iterator[tuple[str, str]]:
 
 def _accesses(title: str, accesses: Sequence[Access]) -> Iterator[Block]:
     """Accesses that differ only in which indirect value they use are one entry."""
-    groups: dict[tuple[object, ...], list[Access]] = {}
-    for access in accesses:
-        key = (access.node, access.pattern, access.strides, access.ranges, access.generated)
-        groups.setdefault(key, []).append(access)
+    groups = grouped(accesses, lambda one: (one.node, one.pattern, one.strides, one.ranges, one.generated))
     for members in groups.values():
         access = members[0]
         count = sum(member.count for member in members)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from inductor_probe.model.fx import fx_dtype
 from inductor_probe.model.links import NodeLink
 from inductor_probe.model.nodes import NodeBuffer, NodeRow, Ranges
+from inductor_probe.model.record import grouped
 from inductor_probe.model.span import own_lines
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Name, Table
 from inductor_probe.report.units import counted, dims_text
@@ -35,9 +36,7 @@ _FUSED_COLUMNS = (Column("fused", right=True), Column("node", fold="middle"), Co
 
 def node_table(rows: Sequence[NodeRow]) -> Iterator[Block]:
     """Yield the nodes of one or more graphs, a table each."""
-    graphs: dict[str, list[NodeRow]] = {}
-    for row in rows:
-        graphs.setdefault(row.graph, []).append(row)
+    graphs = grouped(rows, lambda row: row.graph)
     for graph, members in graphs.items():
         if graph != rows[0].graph:
             yield Line()

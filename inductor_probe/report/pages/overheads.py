@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inductor_probe.model.bench import OverheadRow, Overheads, RooflineRow, Side
-from inductor_probe.model.call_parts import CallPart
+from inductor_probe.model.bench import RooflineRow
+from inductor_probe.model.call_parts import CallPart, Overheads, Side
 from inductor_probe.model.timing import Roofline
 from inductor_probe.report.document import Block, Cell, Column, Line, Name, Table
 from inductor_probe.report.units import bytes_text, counted, duration, rate_text, three_digits
@@ -45,7 +45,7 @@ def overhead_table(overheads: Overheads) -> Iterator[Block]:
         yield Line((f"{blocks} of calls shared their core with other programs in every attempt", "dim"))
 
 
-def _overhead_cells(row: OverheadRow, overheads: Overheads) -> list[Cell]:
+def _overhead_cells(row: CallPart, overheads: Overheads) -> list[Cell]:
     on_cpu = overheads.device == "cpu"
     times = f" x{row.launches}" if row.launches > 1 and row.kind in ("kernel", "library") else ""
     scaled = " (scaled)" if overheads.scale < 1 and row.kind in ("kernel", "library") else ""
@@ -61,7 +61,7 @@ def _overhead_cells(row: OverheadRow, overheads: Overheads) -> list[Cell]:
     return [(Name(name), style), (duration(row.seconds), style), duration(row.mad), (share, style)]
 
 
-def overhead_time(row: OverheadRow | CallPart) -> str:
+def overhead_time(row: CallPart) -> str:
     """Return `1.284 us` or, where it may be nothing, `not measurable (below 2.100 us)`."""
     if row.nonzero:
         return duration(row.seconds)

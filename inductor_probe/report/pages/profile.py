@@ -10,6 +10,7 @@ from inductor_probe.report.document import Block, Cell, Column, Heading, Line, N
 from inductor_probe.report.pages.kernels import first_of
 from inductor_probe.report.pages.overheads import NOT_MEASURABLE, number_columns
 from inductor_probe.report.units import bytes_text, counted, duration, rate_text, three_digits
+from inductor_probe.report.words.kernels import clock_problem
 from inductor_probe.report.words.layouts import FEATURES
 from inductor_probe.report.words.remarks import sentence
 
@@ -225,9 +226,8 @@ def clock_lines(profile: Profile) -> Iterator[Block]:
     clocked = [clock for clock in profile.clocks if clock.problem is None]
     for clock in profile.clocks:
         if clock.problem is not None:
-            yield Line(
-                (f"{clock.kernel}: the times of its loop nests are not known: {clock.problem}", "yellow")
-            )
+            why = clock_problem(clock.problem)
+            yield Line((f"{clock.kernel}: the times of its loop nests are not known: {why}", "yellow"))
     text = f"Reading clocks is subtracted: {_nanoseconds(profile.mark)} a line of the wrapper"
     if clocked:
         text += (

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from inductor_probe.files import seen_from
+from inductor_probe.model.record import grouped
 from inductor_probe.model.runs import GraphSummary, NextStep, Removal, RunFacts, RunSummary
 from inductor_probe.report.document import (
     Block,
@@ -83,9 +84,7 @@ def runs_table(runs: Sequence[RunFacts], root: Path, now: float) -> Iterator[Blo
 
 def _dumps(runs: Sequence[RunFacts]) -> list[list[RunFacts]]:
     """Put the runs of a dump together, in the order of its processes."""
-    dumps: dict[tuple[Path, str], list[RunFacts]] = {}
-    for run in runs:
-        dumps.setdefault((run.path.parent, run.dump or run.name), []).append(run)
+    dumps = grouped(runs, lambda run: (run.path.parent, run.dump or run.name))
     return [sorted(dump, key=lambda run: run.place) for dump in dumps.values()]
 
 

@@ -24,6 +24,7 @@ from inductor_probe.model.pages import (
     SourceTrace,
     TracePage,
 )
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, own_lines
 from inductor_probe.report.document import (
@@ -505,9 +506,7 @@ def _trace_page(page: TracePage) -> Iterator[Block]:
         yield Facts([("perhaps also", f"{names}: which of them is not known")])
     if page.kernels:
         yield Heading(("kernels", "bold"), 2)
-        pairs: dict[str, list[KernelFx]] = {}
-        for pair in page.kernels:
-            pairs.setdefault(pair.kernel, []).append(pair)
+        pairs = grouped(page.kernels, lambda pair: pair.kernel)
         rows = [
             [_launched(members), Name(kernel), sources_of_fx(members)] for kernel, members in pairs.items()
         ]

@@ -9,11 +9,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from inductor_probe.model.bench import CALL, OTHER_CALL, OTHER_CODE, BenchResult, Overheads
+from inductor_probe.model.bench import CALL, OTHER_CALL, OTHER_CODE, BenchResult
+from inductor_probe.model.call_parts import Overheads
 from inductor_probe.model.diff import RunDiff
 from inductor_probe.model.own_call import NoOwnCall, OwnPair
 from inductor_probe.model.timing import Process
-from inductor_probe.model.whatif import RANKS, Candidate, GraphWhatIf, Trial
+from inductor_probe.model.whatif import Candidate, GraphWhatIf, Trial, ranked
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Picture, Table
 from inductor_probe.report.pages.bench import bench_page, renamed, samples_html
 from inductor_probe.report.pages.diff import environment_lines, sides_table
@@ -69,7 +70,7 @@ def whatif_page(
         for sentence in changes[: None if details else _MOST_CHANGES]:
             yield Line(sentence, 2)
         if not details and len(changes) > _MOST_CHANGES:
-            yield Line((f"{len(changes) - _MOST_CHANGES} more changes: --details", "dim"), 2)
+            yield Line((f"{counted(len(changes) - _MOST_CHANGES, 'more change')}: --details", "dim"), 2)
         if graph.result is None:
             yield Line(not_timed_sentence(graph))
             continue
@@ -191,11 +192,6 @@ def trials_page(
 
 
 _STYLES = {"right": "green", "gain": "green", "loss": "red", "wrong": "bold red", "undecided": "yellow"}
-
-
-def ranked(trials: Sequence[Trial]) -> list[Trial]:
-    """Return trials in the order in which they are shown: by rank, then the fastest first."""
-    return sorted(trials, key=lambda trial: (RANKS.index(trial.rank), trial.ratio or 1.0))
 
 
 def with_sides(result: BenchResult) -> BenchResult:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from inductor_probe.model.cause import Cause, GraphCauses
 from inductor_probe.model.decision import DECISION_KINDS
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import RemarkKind
 from inductor_probe.model.span import own_lines
 from inductor_probe.report.document import (
@@ -76,10 +77,7 @@ def _page(row: GraphCauses, everything: bool) -> Iterator[Block]:
     if not row.causes:
         yield Line(nothing_text(row))
     shown = row.causes if everything else _first(row)
-    groups: dict[object, list[Cause]] = {}
-    for cause in shown:
-        about = (cause.nodes, cause.knowledge) if cause.nodes else cause.subjects
-        groups.setdefault(about, []).append(cause)
+    groups = grouped(shown, lambda one: (one.nodes, one.knowledge) if one.nodes else one.subjects)
     of_kernel = row.asked[0].type == "kernel"  # whose nests are many: what went well there is a sentence
     ordered = _in_order(groups.values()) if of_kernel else list(groups.values())
     yield from apart(_group(group, everything, first=not of_kernel) for group in ordered)
@@ -336,9 +334,7 @@ _COLUMNS = (
 
 def _rows(causes: Sequence[Cause]) -> list[_Folded]:
     """Return a row for each distinct decision: as the causes are ranked, and then by what is at stake."""
-    ranked: dict[str, list[Cause]] = {}
-    for cause in causes:
-        ranked.setdefault("missed" if _is_missed(cause) else cause.kind, []).append(cause)
+    ranked = grouped(causes, lambda cause: "missed" if _is_missed(cause) else cause.kind)
     return [row for members in ranked.values() for row in sorted(_fold(members), key=_by_stake)]
 
 
@@ -406,7 +402,7 @@ def decision_lines(causes: Sequence[Cause], name: str) -> Iterator[Block]:
     for cause in causes[:_MOST_PAGES]:
         yield RemarkLine(cause.kind, cause_sentence(cause))
     if causes:
-        more = f"{len(causes) - _MOST_PAGES} more decisions, " if len(causes) > _MOST_PAGES else ""
+        more = f"{counted(len(causes) - _MOST_PAGES, 'more decision')}, " if len(causes) > _MOST_PAGES else ""
         yield Line((f"probe why {name} shows {more}what was compared, and what changes it", "dim"), 2)
 
 

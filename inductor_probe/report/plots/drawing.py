@@ -14,6 +14,7 @@ from inductor_probe.model.cause import Cause
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.layouts import Access, LayoutRow
 from inductor_probe.model.nodes import NodeBuffer, NodeRow
+from inductor_probe.model.record import grouped
 from inductor_probe.report.html import escaped
 from inductor_probe.report.pages.layouts import FORMAT_STYLES
 from inductor_probe.report.pages.nodes import buffer_text, does, ranges_text
@@ -81,9 +82,7 @@ def outline_of(nodes: Sequence[NodeRow], buffers: Sequence[LayoutRow], around: s
         around: a node, a buffer, a kernel or the start of its name: only what has to do with it, and who
             is next to that. Nothing is drawn if the graph has none of that name.
     """
-    groups: dict[str, list[NodeRow]] = {}
-    for row in nodes:
-        groups.setdefault(row.top or row.node, []).append(row)
+    groups = grouped(nodes, lambda row: row.top or row.node)
     units = tuple(Unit(name, tuple(rows)) for name, rows in groups.items())
     writer = {buffer.name: unit.name for unit in units for row in unit.rows for buffer in row.writes}
     shown = {row.buffer: row for row in buffers if _is_between(row, units, writer)}

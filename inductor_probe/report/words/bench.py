@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from inductor_probe.model.bench import OPERATORS, BenchResult
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark
-from inductor_probe.model.timing import Element, Variant
-from inductor_probe.report.units import duration, one_word
+from inductor_probe.model.timing import PRISTINE_CALLS, Element, Variant, not_compiled, wrong_groups
+from inductor_probe.report.units import counted, duration, one_word
 from inductor_probe.report.words.own_call import own_sentence
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined, listed
@@ -18,14 +17,6 @@ from inductor_probe.report.words.templates import joined, listed
 _RATIO_FROM = 1.5
 """A difference of this factor or more is a ratio; percent are hard to read there."""
 _MOST_CLAUSES = 3
-_NOT_COMPILED = re.compile(r"NotLoadedError: (\w+) does not compile")
-"""What a wrapper raises that launches such a kernel: harness/load.py, NotCompiled."""
-OF_KERNELS = ("kernel-fault", "not-interpreted", "not-finished")
-"""Remarks that name the kernel which is to blame, not the variant that launches it."""
-_CALL = ("call", "A")
-"""The pristine call, and what `probe whatif` calls it."""
-_WRAPPER = re.compile(r"call(_v\d+)?|[AB]")
-"""The pristine call and its copies; what `probe whatif` calls them where they are the calls of its sides."""
 
 
 def answers(result: BenchResult) -> list[str]:
@@ -41,7 +32,7 @@ def answers(result: BenchResult) -> list[str]:
     if more := ranked[_MOST_CLAUSES:]:
         counts = [(verdict, sum(one.verdict == verdict for one in more)) for verdict in ranks]
         words = ", ".join(f"{count} {_COUNTED[verdict]}" for verdict, count in counts if count)
-        sentences.append(f"{len(more)} more comparisons: {words}")
+        sentences.append(f"{counted(len(more), 'more comparison')}: {words}")
     if not sentences and result.alone:
         first = max(result.alone, key=lambda time: time.seconds)
         sentences.append(
@@ -57,44 +48,6 @@ _COUNTED = {
     "UNDECIDED": "not decided",
     "INVALID": "invalid",
 }
-
-
-def wrong_groups(variants: Iterable[Variant]) -> list[list[Variant]]:
-    """Return the wrong variants, those with the very same outputs together, a kernel before its wrapper.
-
-    `call_v2` launches `k_v2`: where that is wrong, both are, at the same element. Where the call itself is
-    wrong, so are its copies, and it comes first.
-    """
-
-    def place(variant: Variant) -> tuple[bool, bool]:
-        return variant.name not in _CALL, bool(_WRAPPER.fullmatch(variant.name))
-
-    groups: dict[object, list[Variant]] = {}
-    for variant in sorted(variants, key=place):
-        if not variant.correct:
-            groups.setdefault(_what_is_wrong(variant), []).append(variant)
-    return list(groups.values())
-
-
-def _what_is_wrong(variant: Variant) -> object:
-    if variant.mismatches:
-        return variant.first_bad_output, variant.first_bad, str(variant.value), variant.mismatches
-    for remark in variant.remarks:
-        if remark.code in OF_KERNELS:
-            return remark.code, remark.numbers
-    errors = [_NOT_COMPILED.match(str(remark.number("error"))) for remark in variant.remarks]
-    return next((error[1] for error in errors if error), variant.name)
-
-
-def not_compiled(variant: Variant) -> Remark | None:
-    """Return the remark with the compiler's message and its line in the bench file, None if it compiles."""
-    return next((remark for remark in variant.remarks if remark.code == "variant-not-compiled"), None)
-
-
-def all_not_compiled(variants: Iterable[Variant]) -> bool:
-    """Whether all that is wrong is that kernels do not compile: nothing is known of what variants compute."""
-    groups = wrong_groups(variants)
-    return bool(groups) and all(not_compiled(group[0]) for group in groups)
 
 
 def result_sentence(result: BenchResult) -> str:
@@ -147,7 +100,7 @@ def first_wrong(variant: Variant) -> str:
 def right_beside_wrong(variants: Iterable[Variant]) -> str:
     """Return which edited variants are right where the call itself is not: `k_v3 is right`; else nothing."""
     variants = list(variants)
-    if all(variant.correct for variant in variants if variant.name in _CALL):
+    if all(variant.correct for variant in variants if variant.name in PRISTINE_CALLS):
         return ""
     names = [variant.name for variant in variants if variant.correct and not variant.unedited]
     return f"{joined(names)} {'is' if len(names) == 1 else 'are'} right" if names else ""

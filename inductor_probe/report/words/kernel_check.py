@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inductor_probe.model.kernel_check import KernelCheck, is_interpreted
-from inductor_probe.model.timing import Variant
+from inductor_probe.model.timing import Variant, wrong_groups
 from inductor_probe.report.units import counted
-from inductor_probe.report.words.bench import wrong_groups, wrong_sentence
+from inductor_probe.report.words.bench import wrong_sentence
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined
 

@@ -6,7 +6,20 @@ from collections.abc import Iterator
 
 from inductor_probe.model.code import CppFacts, Pairs, TritonFacts
 from inductor_probe.model.kernels import KernelRow
+from inductor_probe.model.profile import ClockProblem
 from inductor_probe.report.units import folded_names
+
+_CLOCK_PROBLEMS = {
+    "no-function": "its text defines no function in a form that is known",
+    "nest-inside": "line {line} of it: the loop nest to line {last} does not stand by itself",
+    "not-compiled": "its copy does not compile: {error}",
+    "differs": "its copy computes something else",
+}
+
+
+def clock_problem(problem: ClockProblem) -> str:
+    """Return why the loop nests of a kernel could not be timed."""
+    return _CLOCK_PROBLEMS[problem.code].format(line=problem.line, last=problem.last, error=problem.error)
 
 
 def fact_texts(row: KernelRow) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from inductor_probe.model.layouts import Origin
 from inductor_probe.model.links import Conflict, KernelFx, NodeLink
 from inductor_probe.model.proof import DATA_FLOW, RECORDED, Proof, ProofCode
+from inductor_probe.model.record import grouped
 from inductor_probe.report.words.templates import fill
 
 _STATEMENTS = {
@@ -121,11 +122,10 @@ def conflict_texts(pairs: Iterable[KernelFx], kernel: str | None = None) -> Iter
 
     `kernel` is the one that the page is about, which needs no name.
     """
-    groups: dict[tuple[str, Conflict], list[KernelFx]] = {}
-    for pair in pairs:
-        if pair.conflict is not None:
-            groups.setdefault((pair.kernel, pair.conflict), []).append(pair)
+    groups = grouped(pairs, lambda pair: (pair.kernel, pair.conflict))
     for (name, conflict), group in groups.items():
+        if conflict is None:
+            continue
         recorded = any(RECORDED in pair.proofs for pair in group)
         values = {
             "kernel": "the kernel" if name == kernel else name,

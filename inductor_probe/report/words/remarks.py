@@ -388,7 +388,6 @@ REMARK_WORDS: Mapping[str, _Words] = {
     **_BENCH_WORDS,
     **_DUMP_WORDS,
     **{code: what for code, (what, _) in _MACHINE_WORDS.items()},
-    "reported": "{text}",
 }
 _FOLDED_NUMBERS = ("buffer", "written")
 """Numbers that are names: remarks that differ in nothing else share a line."""

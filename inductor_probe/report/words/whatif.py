@@ -9,7 +9,7 @@ from inductor_probe.harness.budget import PROCESSES
 from inductor_probe.model.bench import BenchResult
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.decision import Outcome
-from inductor_probe.model.timing import Variant
+from inductor_probe.model.timing import Variant, all_not_compiled, wrong_groups
 from inductor_probe.model.whatif import (
     Candidate,
     GraphWhatIf,
@@ -21,13 +21,7 @@ from inductor_probe.model.whatif import (
     Turned,
 )
 from inductor_probe.report.units import counted
-from inductor_probe.report.words.bench import (
-    all_not_compiled,
-    first_wrong,
-    wrong_groups,
-    wrong_sentence,
-    wrong_words,
-)
+from inductor_probe.report.words.bench import first_wrong, wrong_sentence, wrong_words
 from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined, listed
@@ -69,7 +63,8 @@ _NOT_TIMED: Mapping[NotTimed, str] = {
     "inputs-differ": "B cannot take the inputs of A: {subjects} differ",
     "constants-differ": "the graphs hold other constants: {subjects}",
     "not-run": "{message}",
-    "no-gpu": "{message}",
+    "other-code": "its code is not that of A",
+    "no-gpu": "it was compiled for a simulated {subjects}, and this machine has no GPU to run it on",
 }
 _REASONS: Mapping[TrialCode, str] = {
     "refused": "{message}",
@@ -78,10 +73,8 @@ _REASONS: Mapping[TrialCode, str] = {
     "no-partner": "no graph of it computes what one of A does",
     "same-code": _SAME_CODE,
     "not-run": "{message}",
-    "no-gpu": "{message}",
     "call-not-timed": "the whole call could not be timed",
     "around-code": "it changes how code is called: probe whatif with it alone times the program's own call",
-    "reported": "{message}",
 }
 """Of codes that need no more than their operands; those of `NotTimed` are above."""
 _DOING: Mapping[Outcome, str] = {
@@ -133,7 +126,7 @@ def wrong_sides(wrong: Sequence[Variant], candidate: Candidate | None = None) ->
     """
     calls = {variant.name: variant for variant in wrong}
     places = {name: first_wrong(call) or wrong_words(call, sentence) for name, call in calls.items()}
-    if "A" not in calls:  # as an earlier probe wrote it down
+    if "A" not in calls:  # a file may come from anybody
         return "A does not compute what the graph does"
     a = f"A is wrong ({places['A']})"
     if "B" not in calls:
@@ -284,6 +277,8 @@ def reason_words(reason: TrialReason) -> str:
             return wrong_sides(reason.wrong)
         case TrialReason(code="same-as" | "inputs-differ" | "constants-differ" | "no-code" as code):
             return f"not timed: {_not_timed(code, reason)}"
+        case TrialReason(code="no-gpu" | "other-code" as code):
+            return _not_timed(code, reason)
     return _REASONS[reason.code].format(message=reason.message)
 
 
