@@ -11,6 +11,11 @@ What was decided here:
 
 - Private parts of torch are touched here alone, in one place a hook: a part that is gone becomes a note in
   the manifest, `not available on torch X`, not a failure.
+- A cause is a test that torch made. Functions that decide are watched (`branches/`): their code is replaced
+  by the same source in which each test reports its operands, in torch's order, and a recorder reads by which
+  tests the function returned where it did. So a limit is torch's own on any release, a test that this package
+  does not know is shown as torch has it (`unlisted-test`), and a function without source is a note. The code
+  objects are exchanged, not the functions: closures, decorators and other modules' names stay as they are.
 - A compile that failed is a result. Exceptions are seen where they leave dynamo and a graph's folder
   (`hooks.py`); the child writes their text and frames, and one reader makes the record of those and of
   torch's own log (`reader/failures.py`): the stage is that of the innermost known frame.

@@ -7,6 +7,11 @@ no function of torch that keeps state, imports no module of torch (that would ch
 and returns torch's own result. What it cannot read becomes a note in the manifest (`DecisionLog.observed`),
 and the compile goes on.
 
+A cause is read off the way that torch took through a function that is watched (`DecisionLog.watch`, and
+`followed` in the place of `observed`): by the branch in which it returned, and by the tests that decided it,
+whose operands it compared. A literal of torch's is never written here. `loops`, `copies`, `fusion*`,
+`fallback`, `extern_kernels`, `tiling`, `configs` and others still read conditions of torch again.
+
 To record another decision: a module here, its places in `torch_places.py`, its codes in `model/decision.py`,
 the sentence of each code in `report/words/causes/`, and a program in `tests/proving_ground` that shows the
 code, with the flip that turns the decision.

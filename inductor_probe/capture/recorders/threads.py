@@ -35,6 +35,10 @@ _RATIO = "num_steps * ? < ?"
 _ENOUGH, _IS_EACH = "par >= ?", "par == threads"
 _LITTLE = "seq // threads < ?"
 _LONGEST = "LoopNest.max_parallel_depth"
+_BY_STEPS = (
+    "inner-loop-longer", "outer-loops-rounded", "reduction-boundary", "reduction-under-vector-loop",
+)  # fmt: skip
+"""Causes that are decided where steps are compared; the others where the search for loops ends."""
 
 
 class _Answer(Struct, frozen=True):
@@ -93,13 +97,10 @@ class _Recorder:
             return
         ratio = offered[-1].tested(_RATIO) if offered else None
         outcome, cause, operands = self._decision(proxy, part, last, ratio)
-        seen = [
-            test_at(path, test)
-            for path, test in ((part.path, _ended(part.path)), (offered[-1] if offered else None, ratio))
-            if path is not None and test is not None
-        ]
+        path, test = (offered[-1], ratio) if cause in _BY_STEPS and ratio else (part.path, _ended(part.path))
+        tests = (test_at(path, test),) if path is not None and test is not None else ()
         self._log.record(
-            KIND, (names,), outcome, cause, last.place, operands=operands, key=names, tests=tuple(seen)
+            KIND, (names,), outcome, cause, last.place, operands=operands, key=names, tests=tests
         )
 
     def _record_turned(self, names: tuple[str, ...], last: _Answer) -> None:
