@@ -44,9 +44,14 @@ def state() -> dict[str, object]:
         module = sys.modules.get(place.module)
         *owners, last = place.name.split(".")
         try:
-            places[str(place)] = id(inspect.getattr_static(functools.reduce(getattr, owners, module), last))
+            found = inspect.getattr_static(functools.reduce(getattr, owners, module), last)
         except AttributeError:
             continue
+        plain = inspect.unwrap(getattr(found, "__func__", found))
+        places[str(place)] = (
+            id(found),
+            id(getattr(plain, "__code__", None)),
+        )  # that of what is watched changes
     loggers = {
         name: (log.level, log.propagate, list(map(str, log.handlers)), list(map(str, log.filters)))
         for name, log in logging.root.manager.loggerDict.items()
