@@ -203,11 +203,10 @@ def test_rows_stay_in_registers_where_they_are_read_again(tmp_path: Path) -> Non
     kinds = [kernel.name.split("_")[1] for graph in run.graphs for kernel in graph.kernels()]
     # softmax, capped, RMS norm, layer norm, squares; in float32 softmax, RMS norm, cumulative sum
     assert kinds == ["per", "per", "per", "per", "red", "per", "per", "red"]
-    outcomes = [decision.outcome for graph in run.graphs for decision in decisions(graph, "reduction")]
-    assert outcomes.count("looped") == 2
-    assert "persistent" not in outcomes
-    assert run.manifest is not None
-    assert {note.code for note in run.manifest.notes} >= {"recorder-failed"}
+    made = [decision for graph in run.graphs for decision in decisions(graph, "reduction")]
+    causes = {(one.outcome, one.cause) for one in made if one.outcome in ("looped", "persistent")}
+    # The patch has no code that is watched: which test decided is not known.
+    assert causes == {("looped", "unlisted-test"), ("persistent", "unlisted-test")}
 
 
 def test_pages_show_the_figures_that_are_kept() -> None:

@@ -13,7 +13,7 @@ import inductor_probe as ip
 from inductor_probe.model.decision import Decision
 from inductor_probe.report.terminal import to_text
 
-pytestmark = [pytest.mark.compiles, pytest.mark.takes(20), pytest.mark.usefixtures("warm")]
+pytestmark = [pytest.mark.compiles, pytest.mark.takes(20)]
 CPP = "_inductor/codegen/cpp.py"
 FLIP = """import torch
 image = torch.zeros(1, 3, 64, 64, dtype=torch.uint8).contiguous(memory_format=torch.{layout})

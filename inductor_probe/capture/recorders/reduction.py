@@ -309,11 +309,12 @@ class _Recorder:
         """Record whether a Triton kernel holds all elements of a reduction at once."""
         names = tuple(node.get_name() for node in features.scheduler_nodes())
         elements = size_of(features.reduction_numel)
-        operands: dict[str, Operand] = {"elements": elements, "hint": features.get_reduction_hint().name}
         compared = path.tested("V.graph.sizevars.statically_known_leq(?") if path is not None else None
+        operands: dict[str, Operand] = {"elements": elements}
         if compared is not None:
             operands["limit"] = compared.values[1]
-        if path is None:
+        operands["hint"] = features.get_reduction_hint().name
+        if path is None or (is_persistent and not (compared is not None and compared.truth)):
             cause: CauseCode = "unlisted-test"
         elif _outermost(path) == "not config.triton.persistent_reductions":
             cause = "persistent-reductions-off"

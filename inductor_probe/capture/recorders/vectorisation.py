@@ -149,7 +149,8 @@ class _Recorder:
         }  # fmt: skip
         if _RANGE in decided:
             return "scalar", "short-inner-range", {
-                **inner, **limits, "factor": nest.factor, "operations": nest.operations, **_uses(nest),
+                **inner, "range_limit": limits.get("range_limit", 0), "factor": nest.factor,
+                "operations": nest.operations, **limits, **_uses(nest),
             }  # fmt: skip
         refused = [access for access in nest.accesses if not access.contiguous]
         clean = tuple(name for name in nest.nodes if name not in {access.node for access in refused})
