@@ -149,7 +149,7 @@ class _Recorder:
         }  # fmt: skip
         if _RANGE in decided:
             return "scalar", "short-inner-range", {
-                **inner, "range_limit": limits.get("range_limit", 0), "factor": nest.factor,
+                **inner, "range_limit": limits["range_limit"], "factor": nest.factor,
                 "operations": nest.operations, **limits, **_uses(nest),
             }  # fmt: skip
         refused = [access for access in nest.accesses if not access.contiguous]
