@@ -17,7 +17,7 @@ from inductor_probe.options import verb as options_verb
 from inductor_probe.options.fields import input_schema, options_of, words_of
 
 VERBS = [verb for verbs in cli.VERBS.values() for verb in verbs]
-OF_THE_ANSWER = {"output_format", "json", "fields", "limit", "compact", "github", "help_all"}
+OF_THE_ANSWER = {"output_format", "json", "json_schema", "fields", "limit", "compact", "github", "help_all"}
 """How an answer is printed: every verb has these, and they are no part of what is asked for."""
 _IN_ANY_ORDER = "names, and where to look for them, are `words` in any order: `parameters.resolve`"
 ON_THE_COMMAND_LINE = {
