@@ -57,7 +57,7 @@ def _of_form(formats: Sequence[str]) -> Iterator[click.Parameter]:
         ["output_format", "--format"], type=click.Choice(formats), default="terminal", metavar="FORM",
         help=f"{', '.join(others)} or {last}.",
     )  # fmt: skip
-    about = "Print JSON: see --json-schema, --fields, --limit, --compact."
+    about = "Print JSON: --json-schema, --fields, --limit, --compact."
     yield click.Option(["--json"], is_flag=True, help=about)
     yield click.Option(
         ["--json-schema"], is_flag=True, is_eager=True, expose_value=False, hidden=True,
