@@ -74,7 +74,7 @@ def original_operator(node: Any) -> str:
 
 
 def operator_called(name: str) -> Any:
-    """Return torch's operator of a name, `aten.argmax` or `aten.argmax.default`; None where there is none."""
+    """Return torch's operator of a name, `aten.argmax` or `aten.argmax.default`, or None."""
     found: Any = torch.ops
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -173,7 +173,7 @@ def _value(name: str, judged: Mapping[str, Any]) -> CheckedValue:
 
 
 def _judged(judged: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is said of a wrong value as of any."""
+    """Return the fields that a wrong value shares with every checked value."""
     return {
         **{name: judged[name] for name in ("elements", "wrong")},
         **{side: scalar(judged[side]) for side in ("eager", "compiled", "reference")},

@@ -90,7 +90,7 @@ def _recorded(graph: CompiledGraph) -> dict[str, frozenset[str]]:
 
 @once_per_graph
 def _computing(graph: CompiledGraph) -> dict[str, str]:
-    """Return the operator of each FX node that is no view."""
+    """Return the operator of each FX node, except views."""
     called = ((node.name, operator(node.target)) for node in (graph.fx.nodes if graph.fx else ()))
     return {name: one.packet for name, one in called if one.name not in VIEWS}
 
@@ -182,7 +182,7 @@ class _Known(Struct, frozen=True):
 class _Table:
     """The values of nodes whose loops have the same sizes, equal ones once.
 
-    `inside` are buffers that nodes of the same nest write: what is read of them is no load.
+    `inside` are buffers that nodes of the same nest write: reading them is not a load.
     """
 
     graph: CompiledGraph
@@ -377,7 +377,7 @@ def figures_of(
 
 
 def _vectorised(works: Sequence[LoopWork], total: int) -> float | None:
-    """Return the share of the operations in loop nests with vectors; None where a loop is no nest of C++."""
+    """Return the share of the operations in loop nests with vectors; None if any loop is not a C++ nest."""
     if not total or any(work.kind is None for work in works):
         return None
     return sum(work.evaluated or 0 for work in works if work.kind == "vectorised") / total

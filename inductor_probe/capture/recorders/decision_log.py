@@ -379,6 +379,22 @@ def tests_of(path: CallPath | None) -> tuple[TorchTest, ...]:
     return tuple(test_at(path, one) for one in path.deciding()) if path is not None else ()
 
 
+def cause_of_branch(
+    path: CallPath | None, causes: Mapping[str, CauseCode], behind: CauseCode = "unlisted-test"
+) -> CauseCode:
+    """Return the cause that stands for the branch in which a watched function returned.
+
+    Args:
+        causes: by the condition that held, as `matches` takes it; the innermost that is listed counts.
+        behind: where it returned behind all conditions.
+    """
+    if path is None or path.exit is None:
+        return "unlisted-test"
+    held = [condition.text for condition, truth in path.branches() if truth]
+    found = (cause for text in held for pattern, cause in causes.items() if matches(text, pattern))
+    return next(found, "unlisted-test" if path.exit.within else behind)
+
+
 def decides(path: CallPath | None, pattern: str) -> bool:
     """Return whether a test with a text like this is among those because of which a function returned."""
     return path is not None and any(matches(one.text, pattern) for one in path.deciding())

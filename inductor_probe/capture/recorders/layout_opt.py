@@ -12,17 +12,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from inductor_probe.capture.branches import CallPath, matches
-from inductor_probe.capture.recorders.decision_log import DecisionLog, tests_of
+from inductor_probe.capture.branches import CallPath
+from inductor_probe.capture.recorders.decision_log import DecisionLog, cause_of_branch, tests_of
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, LayoutCause, Operand, TorchFrame
+from inductor_probe.model.decision import CauseCode, Operand, TorchFrame
 
 _PLACE = "GraphLowering.decide_layout_opt"
 _SORTS = {"is_grouped": "grouped", "is_small_channel": "small", "is_in_out_channel": "narrowing"}
 """Functions that it asks of each convolution, and what those are for which they say yes."""
 _COUNT, _NODES, _FLOPS = "nconv == ?", "len(list(gm.graph.nodes)) >= ?", "weighted_flops <= ?"
 _SMALL = "n.args[1].meta['val'].size(?) <= ?"
-_CAUSES: dict[str, LayoutCause] = {
+_CAUSES: dict[str, CauseCode] = {
     "not config.layout_optimization": "layout-optimisation-off",
     "config.force_layout_optimization": "layout-optimisation-forced",
     _COUNT: "only-backward-convolutions",
@@ -59,22 +59,13 @@ def _decided(log: DecisionLog, place: TorchFrame, path: CallPath | None, result:
         "convolutions": (int(count.values[0]) if count is not None else 0) or len(named),
         "device": ", ".join(sorted(devices)),
     }
-    cause = _cause(path)
+    cause = cause_of_branch(path, _CAUSES, "convolution-channels")
     if path is not None:
         operands |= _compared(path, cause, named)
     log.record(
         "layout", (), "channels-last" if result else "unchanged", cause, place, operands=operands,
         subject_type="graph", key="graph", tests=tests_of(path),
     )  # fmt: skip
-
-
-def _cause(path: CallPath | None) -> CauseCode:
-    if path is None or path.exit is None:
-        return "unlisted-test"
-    if not path.exit.within:
-        return "convolution-channels"
-    text = path.exit.within[0][0].text
-    return next((cause for pattern, cause in _CAUSES.items() if matches(text, pattern)), "unlisted-test")
 
 
 def _compared(path: CallPath, cause: CauseCode, convolutions: Sequence[Any]) -> dict[str, Operand]:
@@ -105,8 +96,8 @@ def _sorts_in_order(answers: Sequence[tuple[CallPath, str]]) -> Iterator[str]:
     """Yield the sort of each convolution: torch asks of which it is until one of its functions says yes."""
     last = [*_SORTS.values()][-1]
     for path, sort in answers:
-        is_so = all(test.truth for test in path.deciding())
-        if is_so:
+        decided = path.deciding()
+        if decided and all(test.truth for test in decided):
             yield sort
         elif sort == last:
             yield "other"

@@ -15,8 +15,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from inductor_probe.capture.branches import CallPath, matches
-from inductor_probe.capture.recorders.decision_log import DecisionLog, size_of
+from inductor_probe.capture.branches import CallPath
+from inductor_probe.capture.recorders.decision_log import DecisionLog, cause_of_branch, size_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
@@ -86,8 +86,7 @@ def _cause(path: CallPath | None, first: Any, second: Any, seen: Cause | None) -
         "alignment": int(pad_mm.get_alignment_size_dtype(first.dtype)),
     }
     for one in [path, *(path.inner[::-1] if path is not None else ())]:
-        text = one.exit.within[0][0].text if one is not None and one.exit and one.exit.within else ""
-        if cause := next((cause for pattern, cause in _CAUSES.items() if matches(text, pattern)), None):
+        if (cause := cause_of_branch(one, _CAUSES)) != "unlisted-test":
             return cause, operands
     return None if seen is None else (seen[0], {**operands, **seen[1]})
 

@@ -28,6 +28,7 @@ from inductor_probe.capture.branches import CallPath, calls, matches
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     UnknownPathError,
+    cause_of_branch,
     decides,
     hint_of,
     inductor_caller,
@@ -54,7 +55,13 @@ _HINTS: dict[str, CauseCode] = {
     "numel_hint == ?": "single-output",
     "len(indices) == ?": "no-strided-read",
 }
-"""Conditions of `num_splits` in whose branches it returns: the outermost."""
+"""Conditions of `num_splits` in whose branches it returns."""
+_SWITCHES: dict[str, CauseCode] = {
+    "config.triton.force_cooperative_reductions": "cooperation-forced",
+    "not config.triton.cooperative_reductions or ?": "cooperative-reductions-off",
+    "not config.triton.persistent_reductions": "persistent-reductions-off",
+}
+"""The same of the functions of `InductorChoices`."""
 _TWO_STEP_SETTING = "{}.use_two_step_variance_threshold"
 
 
@@ -279,15 +286,14 @@ class _Recorder:
         operands: dict[str, Operand] = {
             "elements": size_of(features.reduction_numel), "outputs": size_of(features.numel)
         }  # fmt: skip
-        within = _outermost(path)
-        cause: CauseCode = "unlisted-test"
-        if within == "config.triton.force_cooperative_reductions":
-            cause, operands = "cooperation-forced", {}
-        elif matches(within, "not config.triton.cooperative_reductions or ?"):
+        cause = cause_of_branch(path, _SWITCHES)
+        if cause == "cooperation-forced":
+            operands = {}
+        elif cause == "cooperative-reductions-off":
             would, limit = _would_cooperate(kernel)
             if not would:
                 return
-            cause, operands = "cooperative-reductions-off", operands | limit
+            operands |= limit
         elif limit := _cooperative_limit(path):
             if not answer and not isinstance(operands["elements"], int):
                 return  # torch cannot prove that symbolic elements are many
@@ -314,26 +320,19 @@ class _Recorder:
         if compared is not None:
             operands["limit"] = compared.values[1]
         operands["hint"] = features.get_reduction_hint().name
-        if path is None or (is_persistent and not (compared is not None and compared.truth)):
-            cause: CauseCode = "unlisted-test"
-        elif _outermost(path) == "not config.triton.persistent_reductions":
-            cause = "persistent-reductions-off"
-        elif is_persistent:
-            cause = "elements-fit-a-tile"
-        elif not isinstance(elements, int):
-            return  # bounded, but for some of its sizes most of a tile would be empty
-        else:
-            cause = "elements-exceed-a-tile" if compared is not None else "unlisted-test"
+        cause = cause_of_branch(path, _SWITCHES)
+        if cause == "unlisted-test" and path is not None:
+            if is_persistent:
+                cause = "elements-fit-a-tile" if compared is not None and compared.truth else cause
+            elif not isinstance(elements, int):
+                return  # bounded, but for some of its sizes most of a tile would be empty
+            elif compared is not None:
+                cause = "elements-exceed-a-tile"
         outcome: Outcome = "persistent" if is_persistent else "looped"
         self.log.record(
             "reduction", (names,), outcome, cause, place, operands=operands, key=(names, "loop"),
             tests=tests_of(path),
         )  # fmt: skip
-
-
-def _outermost(path: CallPath | None) -> str:
-    """Return the outermost condition in whose branch a function returned; empty behind all of them."""
-    return path.exit.within[-1][0].text if path is not None and path.exit and path.exit.within else ""
 
 
 def _inner(path: CallPath | None, function: str) -> CallPath | None:
@@ -348,7 +347,7 @@ def _inner(path: CallPath | None, function: str) -> CallPath | None:
 
 def _cause(question: _Question, device: Any) -> tuple[CauseCode, dict[str, Operand]]:
     """Return why `num_splits` answered with its hint: by the branch in which it returned."""
-    path, within = question.path, _outermost(question.path)
+    path = question.path
     if path is None:
         return "unlisted-test", {}
     if (reads := path.tested("num_inner > num_outer")) is not None:
@@ -360,7 +359,7 @@ def _cause(question: _Question, device: Any) -> tuple[CauseCode, dict[str, Opera
         return "few-elements", {"elements_limit": few.values[1]}
     if decides(path, _MANY) and (many := path.tested(_MANY)) is not None:
         return "many-outputs", {"outputs_limit": many.values[1], "processors": _processors(device) or 0}
-    return next((cause for pattern, cause in _HINTS.items() if matches(within, pattern)), "unlisted-test"), {}
+    return cause_of_branch(path, _HINTS), {}
 
 
 def _cause_of_split(

@@ -24,12 +24,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from inductor_probe.capture.branches import CallPath, matches
+from inductor_probe.capture.branches import CallPath
 from inductor_probe.capture.recorders import cpp_nest
 from inductor_probe.capture.recorders.cpp_nest import Access, Answer, LoopUses, Nest, record_nest
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     UnknownPathError,
+    cause_of_branch,
     decides,
     printed,
     size_of,
@@ -41,7 +42,6 @@ from inductor_probe.model.decision import (
     Outcome,
     TorchFrame,
     TorchTest,
-    VectorisationCause,
 )
 
 KIND = cpp_nest.KIND
@@ -50,7 +50,7 @@ _DTYPE = "dtype not in VECTORIZABLE_DTYPES"
 _COUNT, _SHARE = "non_contig_indexing_op_num >= ?", "non_contig_indexing_op_num / op_num >= ?"
 _RANGE, _OPERATIONS = "group[tiling_indices[0]] < ?", "op_num < ?"
 _HALF = ("call_ranges[tiling_indice] < ?", "call_range < ?")
-_LOOPS: dict[str, VectorisationCause] = {
+_LOOPS: dict[str, CauseCode] = {
     "len(contig_vars) == ?": "no-contiguous-loop",
     "contig_only": "contiguous-only-loop",
     "len(contig_vars_sorted) == ? and ?": "two-contiguous-loops",
@@ -192,13 +192,7 @@ def _compared(path: CallPath, pattern: str, left: str, right: str) -> dict[str, 
 
 def _loop_cause(nest: Nest) -> CauseCode:
     """Return why `_select_tiling_indices` chooses: by the branch that it returned in."""
-    path = nest.loop_path
-    if path is None or path.exit is None:
-        return "unlisted-test"
-    if not path.exit.within:
-        return "most-contiguous-loop"
-    text = path.exit.within[0][0].text
-    return next((cause for pattern, cause in _LOOPS.items() if matches(text, pattern)), "unlisted-test")
+    return cause_of_branch(nest.loop_path, _LOOPS, "most-contiguous-loop")
 
 
 def _uses(nest: Nest) -> dict[str, Operand]:
