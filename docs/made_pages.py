@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import re
 from collections.abc import Iterator
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-from inductor_probe.model import decision, kernel_causes
+from inductor_probe.catalogue import KINDS, kind_of
+from inductor_probe.catalogue.entries import By, Source
+from inductor_probe.catalogue.templates import in_prose
 from inductor_probe.model.output import Output, output_schema, outputs
-from inductor_probe.model.record import docstring_parts
-from inductor_probe.report.words.causes import WORDS
-from inductor_probe.report.words.causes.sentences import kind_words
-
-_PLACE = re.compile(r"\{(?P<names>[^{}:]*)(?::(?P<form>[^{}]*))?\}")
-"""A value in a template of `report/words/templates.py`."""
+from inductor_probe.model.record import docstring_parts, grouped
+from inductor_probe.report.words.decisions import kind_words
 
 
 def records() -> str:
@@ -91,29 +85,39 @@ def _in_words(schema: dict[str, Any]) -> str:
 
 
 def _causes() -> Iterator[str]:
-    recorded = {**_docstrings(decision.__file__), **_docstrings(kernel_causes.__file__)}
     yield "# What torch decides, and why\n"
-    yield "[Seven questions](guides/questions.md) shows `probe why` at work. Here is all that it can say, by"
-    yield "the kind of decision. What is _slanted_ is a value of the decision, what is in [brackets] is there"
-    yield "where that value is known.\n"
-    for kind, words in WORDS.items():
-        yield f"## {kind_words(kind).capitalize()}\n"
+    yield "[Seven questions](guides/questions.md) shows `probe why` at work, and `probe explain CODE` shows"
+    yield "one cause. Here is all that they can say, by the kind of decision. What is _slanted_ is a value of"
+    yield "the decision, what is in [brackets] is there where that value is known.\n"
+    for kind in map(kind_of, KINDS):
+        yield f"## {kind_words(kind.code).capitalize()}\n"
+        yield f"Torch decides {kind.decides}.\n"
         yield from _table("outcome", "on the screen")
-        for outcome, sentence in words.outcomes.items():
-            codes = (outcome,) if isinstance(outcome, str) else outcome
-            yield f"| {', '.join(f'`{code}`' for code in codes)} | {_in_prose(sentence)} |"
+        for outcome in kind.outcomes:
+            yield f"| `{outcome.code}` | {_in_prose(outcome.sentence)} |"
         yield ""
-        yield from _table("cause", "on the screen")
-        for code, cause in words.causes.items():
-            yield f"| `{code}` | {_in_prose(cause.sentence)} |"
+        yield from _table("cause", "on the screen", "decided in", "for example")
+        for cause in kind.causes:
+            for code, sentence in cause.outcome_words.items():
+                yield f"| `{cause.code}` | `{code}`: {_in_prose(sentence)} | | |"
+            file, _, function = cause.at.partition(":")
+            example = cause.example.replace("|", "\\|")
+            yield f"| `{cause.code}` | {_in_prose(cause.sentence)} | `{function}` of {file} | {example} |"
         yield ""
-        if words.changes:
-            yield from _table("what changes it", "how")
-            for code, effect in words.changes.items():
-                yield f"| `{code}` | {_in_prose(effect)} |"
-            yield ""
-        yield f"### What is recorded of {kind_words(kind)}\n"
-        yield recorded[f"{kind.partition('-')[0].capitalize()}Cause"] + "\n"
+        changes = [one for cause in kind.causes for one in cause.changes if isinstance(one, By | Source)]
+        if changes:
+            yield from _table("what changes it", "how", "of causes")
+        for code, members in grouped(changes, lambda one: one.code).items():
+            differs = " (results may differ)" if any(one.differs for one in members) else ""
+            causes = (f"`{one.code}`" for one in kind.causes if any(x in one.changes for x in members))
+            yield f"| `{code}` | {_in_prose(members[0].effect)}{differs} | {', '.join(causes)} |"
+        yield ""
+        yield f"### What is recorded of {kind_words(kind.code)}\n"
+        yield from _table("operand", "type", "unit", "what it is")
+        for operand in kind.operands:
+            meaning = operand.meaning.replace("|", "\\|")
+            yield f"| `{operand.name}` | {operand.type} | {operand.unit} | {meaning} |"
+        yield ""
 
 
 def _table(*heads: str) -> Iterator[str]:
@@ -121,28 +125,5 @@ def _table(*heads: str) -> Iterator[str]:
     yield f"|{'---|' * len(heads)}"
 
 
-def _docstrings(path: str) -> dict[str, str]:
-    """Return the text below each assignment of a module."""
-    body = ast.parse(Path(path).read_text()).body
-    return {
-        ast.unparse(before.target): text.value.value
-        for before, text in pairwise(body)
-        if isinstance(before, ast.AnnAssign)
-        and isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
-        and isinstance(text.value.value, str)
-    }
-
-
 def _in_prose(template: str) -> str:
-    """Return a template as text: `{steps:# step}` as `_steps_ steps`, `{n:?is/are}` as `is`."""
-
-    def value(place: re.Match[str]) -> str:
-        names, form = place["names"].split("|"), place["form"] or ""
-        one, _, many = form[1:].partition("/")
-        if form.startswith("?"):
-            return one
-        name = f"_{names[0].replace('_', ' ')}_"
-        return f"{name} {many or one.strip() + 's'}" if form.startswith("#") else name
-
-    return _PLACE.sub(value, template).replace("|", "\\|")
+    return in_prose(template, "_{}_").replace("|", "\\|")

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import made_pages
 
+from inductor_probe.catalogue.schema import with_causes
 from inductor_probe.model.output import output_schema
 
 CHECKOUT = Path(__file__).parents[1]
@@ -74,7 +75,7 @@ def main(build: Path) -> int:
             shutil.copy(path, copy)
     (sources / "docs" / "records.md").write_text(made_pages.records())
     (sources / "docs" / "causes.md").write_text(made_pages.causes())
-    (sources / "docs" / "schema.json").write_text(json.dumps(output_schema(), indent=1))
+    (sources / "docs" / "schema.json").write_text(json.dumps(with_causes(output_schema()), indent=1))
     settings = build / "zensical.toml"
     settings.write_text(_SETTINGS.format(nav=", ".join(navigation())))
     command = [zensical, "build", "--clean", "--strict", "--config-file", settings]

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.rows import (
         Causes,
         ConfigSweeps,
+        Explanations,
         FusionRows,
         KernelRows,
         LayoutRows,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         debug,
         diff,
         dump,
+        explain,
         export_cpp,
         fusion,
         kernels,
@@ -83,16 +85,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Accuracy", "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "CheckedKernels", "Compare",
-    "ConfigSweeps", "CppProgram", "Diff", "Expectations", "FusionRows", "Graph", "Health", "KernelRows",
-    "LayoutRows", "NodeRows", "NotFoundError", "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page",
-    "Pages", "PerfTable", "ProbeError", "Profiles", "ResultRows", "RewriteRows", "Run", "RunList", "Trials",
-    "Tunings", "WhatIf", "WrittenBenchFile", "accuracy", "ask_compiler", "asm", "bench_kernel",
-    "candidates_of", "check", "check_kernel", "check_op", "compare", "compile_graph", "debug", "diff",
-    "doctor", "dump", "expect", "export_cpp", "find_kernel", "find_kernels", "fusion", "kernels",
-    "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run", "overview", "perf",
-    "plan_removal", "profile", "recording", "remove_run", "results", "rewrite", "rewrites", "runs",
-    "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif", "why",
+    "Accuracy", "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "CheckedKernels",
+    "Compare", "ConfigSweeps", "CppProgram", "Diff", "Expectations", "Explanations", "FusionRows", "Graph",
+    "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "NotSavedError", "OpCheck",
+    "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError", "Profiles", "ResultRows",
+    "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "accuracy",
+    "ask_compiler", "asm", "bench_kernel", "candidates_of", "check", "check_kernel", "check_op", "compare",
+    "compile_graph", "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp", "find_kernel",
+    "find_kernels", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results",
+    "open_run", "overview", "perf", "plan_removal", "profile", "recording", "remove_run", "results",
+    "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif",
+    "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -110,7 +113,8 @@ _MODULES = {
     "api.overview": "Overview overview",
     "api.perf": "Compare NotSavedError PerfTable ResultRows compare open_results perf results",
     "api.profile": "Profiles",
-    "api.rows": "Causes ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",
+    "api.rows": "Causes ConfigSweeps Explanations FusionRows KernelRows LayoutRows NodeRows RewriteRows "
+    "Tunings",
     "api.runs": "RunList plan_removal remove_run runs",
     "api.session": "Graph Run",
     "api.show": "Page Pages",

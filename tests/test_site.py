@@ -15,8 +15,8 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
+from inductor_probe.catalogue import KINDS, kind_of
 from inductor_probe.model.output import outputs
-from inductor_probe.report.words.causes import WORDS
 from tests.browser import PROGRAMS, Browser, browser, program
 from tests.conftest import REPOSITORY
 
@@ -102,7 +102,10 @@ def test_pages_that_are_made_have_every_verb_and_every_cause_and_no_template(sit
     causes = re.sub(
         r"<(script|style).*?</\1>", "", (site / "docs" / "causes.html").read_text(), flags=re.DOTALL
     )
-    codes = [code for words in WORDS.values() for code in (*words.causes, *words.changes)]
+    codes = [
+        code for kind in KINDS for cause in kind_of(kind).causes
+        for code in (cause.code, *(getattr(change, "code", cause.code) for change in cause.changes))
+    ]  # fmt: skip
     assert len(codes) > 200
     assert [code for code in codes if f"<code>{code}</code>" not in causes] == []
     assert not re.search(r"\{[\w|]+[:}]", causes)

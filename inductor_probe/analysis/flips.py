@@ -11,27 +11,16 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from inductor_probe.analysis.causes.conditions import applies
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import nodes_of
 from inductor_probe.analysis.names import ANYTHING, resolve
+from inductor_probe.catalogue import causes_of
+from inductor_probe.catalogue.entries import Turn
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision, DecisionKind
 from inductor_probe.model.flip import CHANNELS_LAST_RANKS, Flip, FlipKind
-
-_BY_COST: Mapping[FlipKind, frozenset[str]] = {
-    "vectorise": frozenset(("non-contiguous-accesses", "short-inner-range")),
-    "fuse": frozenset((
-        "few-shared-bytes", "fusion-size-limit", "peak-memory", "too-many-buffers", "distant-nodes",
-        "horizontal-size-limit",
-    )),
-    "inline": frozenset(("reads", "operations", "heavy-operations", "accumulated-reads", "hint")),
-    "realize": frozenset(("cheap",)),
-    "layout": frozenset(("reads", "no-reads", "loop-orders-off")),
-}  # fmt: skip
-"""Causes that weigh cost alone."""
-_IF_SIZES_AGREE = frozenset(("accesses-differ", "loop-order-differs"))
-"""Of pairs of the same loops: that they share no access is a matter of cost, too."""
 
 
 def flips_of(graph: CompiledGraph, names: Set[str] | None = None) -> tuple[Flip, ...]:
@@ -111,20 +100,30 @@ def _origin(graph: CompiledGraph, subject: str) -> tuple[str, ...]:
     return tuple(values[:1]) if len(alone) == 1 else ()
 
 
-def _of_nest(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+def _turns(graph: CompiledGraph, decision: Decision, flip: FlipKind) -> bool:
+    """Whether the catalogue has a flip for the cause of a decision, as that weighs cost alone."""
+    cause = causes_of(decision.kind).get(decision.cause)
+    changes = cause.changes if cause else ()
+    return any(
+        isinstance(change, Turn) and change.flip == flip and applies(change, decision, graph)
+        for change in changes
+    )
+
+
+def _of_nest(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
     node = next((name for group in decision.subjects for name in group), None)
     if node is None or decision.subject_type != "node":
         return
     if decision.outcome in ("vectorised", "underfilled"):
         yield Flip("scalar", (node,))
-    elif decision.outcome == "scalar" and decision.cause in _BY_COST["vectorise"]:
+    elif decision.outcome == "scalar" and _turns(graph, decision, "vectorise"):
         yield Flip("vectorise", (node,))
 
 
-def _of_threads(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+def _of_threads(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
     if decision.outcome == "parallel" and decision.subjects and decision.subjects[0]:
         yield Flip("threads", (decision.subjects[0][0],), "1")
-        if decision.cause == "outer-loops-rounded":  # of a scalar loop no step is lost
+        if _turns(graph, decision, "scalar"):  # of a scalar loop no step is lost
             yield Flip("scalar", (decision.subjects[0][0],))
 
 
@@ -132,30 +131,23 @@ def _of_pair(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
     if len(decision.subjects) != 2 or decision.subject_type != "node":
         return
     pair = tuple("_".join(group) for group in decision.subjects)
-    agree = decision.cause in _IF_SIZES_AGREE and _have_same_loops(graph, decision)
     if decision.outcome == "fused":
         yield Flip("no-fuse", pair)
-    elif decision.outcome == "refused" and (decision.cause in _BY_COST["fuse"] or agree):
+    elif decision.outcome == "refused" and _turns(graph, decision, "fuse"):
         yield Flip("fuse", pair)
 
 
-def _have_same_loops(graph: CompiledGraph, decision: Decision) -> bool:
-    leaves = index_of(graph).nodes.leaf
-    sizes = {leaves[name].sizes for group in decision.subjects for name in group if name in leaves}
-    return len(sizes) == 1 and None not in sizes
-
-
-def _of_value(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+def _of_value(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
     name = decision.subjects[0][0]
-    if decision.outcome == "realised" and decision.cause in _BY_COST["inline"]:
+    if decision.outcome == "realised" and _turns(graph, decision, "inline"):
         yield Flip("inline", (name,))
-    elif decision.outcome == "inlined" and decision.cause in _BY_COST["realize"]:
+    elif decision.outcome == "inlined" and _turns(graph, decision, "realize"):
         yield Flip("realize", (name,))
 
 
-def _of_layout(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+def _of_layout(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
     size = decision.operand("size")
-    if decision.subject_type != "buffer" or decision.cause not in _BY_COST["layout"]:
+    if decision.subject_type != "buffer" or not _turns(graph, decision, "layout"):
         return
     if isinstance(size, tuple) and len(size) in CHANNELS_LAST_RANKS and decision.outcome != "channels-last":
         yield Flip("layout", decision.subjects[0], "channels_last")
@@ -163,14 +155,14 @@ def _of_layout(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
         yield Flip("layout", decision.subjects[0], "contiguous")
 
 
-def _of_reduction(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+def _of_reduction(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
     names = tuple(name for group in decision.subjects for name in group)[:1]
     if not names or decision.operand("device") == "cpu":
         return
     match decision.outcome:
-        case "persistent" if decision.cause == "elements-fit-a-tile":
+        case "persistent" if _turns(graph, decision, "looped"):
             yield Flip("looped", names)
-        case "looped" if decision.cause in ("elements-exceed-a-tile", "persistent-reductions-off"):
+        case "looped" if _turns(graph, decision, "persistent"):
             yield Flip("persistent", names)
         case "split" if decision.subject_type == "buffer":
             yield Flip("split", names, "1")

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from inductor_probe.api.baseline import AnyRun, as_it_is, check_same_program, dumped_to_the_end
 from inductor_probe.api.on_disk import GraphOnDisk
+from inductor_probe.catalogue.templates import listed
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.flip import FLIP_KINDS, Flip, at_once, parse_flip
 from inductor_probe.model.whatif import Candidate
-from inductor_probe.report.words.templates import listed
 
 _MOST_NAMES = 8
 

@@ -15,6 +15,8 @@ from inductor_probe.files import read_text
 from inductor_probe.model.autotuning import ConfigSweep, SweepConfigsOutput, Tuning, TuningsOutput
 from inductor_probe.model.bench import RewriteOutput, RewriteRow
 from inductor_probe.model.cause import GraphCauses, WhyOutput
+from inductor_probe.model.decision import DecisionKind
+from inductor_probe.model.explanation import ExplainOutput, Explanation
 from inductor_probe.model.fusion import FusionDecision, FusionOutput, GraphFusion, NodeFusion
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.kernels import KernelRow, KernelsOutput
@@ -386,6 +388,33 @@ class Causes(Rows[GraphCauses]):
         from inductor_probe.report.pages.why import why_pages
 
         return why_pages(self, everything=everything)
+
+
+class Explanations(Rows[Explanation]):
+    """What causes mean: a page for each meaning of a code, or a list of all codes."""
+
+    record = ExplainOutput
+    noun = "cause"
+    nothing = "there are no causes"
+    is_list = True
+
+    @classmethod
+    def of_code(cls, code: str | None, kinds: Sequence[DecisionKind] = ()) -> Self:
+        """Return what a code means, or what all of them do.
+
+        Raises:
+            NotFoundError: no cause has it; near codes are offered.
+        """
+        from inductor_probe.catalogue.explained import explanations
+
+        rows = cls(explanations(code, kinds))
+        rows.is_list = code is None
+        return rows
+
+    def _view(self) -> Document:
+        from inductor_probe.report.pages.explain import explanation_list, explanation_pages
+
+        return explanation_list(self) if self.is_list else explanation_pages(self)
 
 
 class Tunings(Rows[Tuning]):

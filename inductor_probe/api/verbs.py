@@ -26,6 +26,7 @@ from inductor_probe.options.kernels import (
 from inductor_probe.options.programs import DebugOptions, DumpOptions
 from inductor_probe.options.reading import (
     DiffOptions,
+    ExplainOptions,
     FusionOptions,
     KernelsOptions,
     LayoutsOptions,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.rows import (
         Causes,
         ConfigSweeps,
+        Explanations,
         FusionRows,
         KernelRows,
         LayoutRows,
@@ -281,6 +283,20 @@ def why(options: WhyOptions, progress: Progress) -> Causes:
     """Return what was decided, and why: all, about a subject, or about a pair; see `Session.why`."""
     names = (name for name in (options.first, options.second) if name is not None)
     return open_target(options.target).why(*names, kinds=options.kinds)
+
+
+@takes(ExplainOptions)
+def explain(options: ExplainOptions, progress: Progress) -> Explanations:
+    """Return what a code of `why` means: what torch compares and where, and what changes it; all without one.
+
+        ip.explain("few-shared-bytes")
+
+    Raises:
+        NotFoundError: no cause has the code; near ones are offered.
+    """
+    from inductor_probe.api.rows import Explanations
+
+    return Explanations.of_code(options.code, options.kinds)
 
 
 @takes(ShowOptions)

@@ -43,6 +43,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Why": {
         "why": ("graphs", "Each decision of the compiler: its cause, and what would change it."),
+        "explain": ("graphs", "What a code like [few-shared-bytes] means, and what changes it."),
         "layouts": (
             "graphs",
             "The layout of each buffer, and which nodes write and read it with which strides.",

@@ -169,6 +169,12 @@ def _topics(ctx: click.Context, incomplete: str) -> Iterator[str]:
     yield from TOPICS
 
 
+def _causes(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    from inductor_probe.catalogue import codes
+
+    yield from codes()
+
+
 def _node_kinds(ctx: click.Context, incomplete: str) -> Iterator[str]:
     from inductor_probe.api.rows import NODE_KINDS
 
@@ -197,6 +203,7 @@ WORDS = {
         "place": (_topics,),
         "case": (_keys_of_scenario("cases"),),
         "knob": (_keys_of_scenario("defaults", "="),),
+        "cause": (_causes,),
         "node kind": (_node_kinds,),
         "trait": (_traits,),
         "rewrite": (_specs, _runs_and_graphs, _paths),

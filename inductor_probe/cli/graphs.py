@@ -20,6 +20,7 @@ from inductor_probe.model.kernels import KernelRow
 from inductor_probe.options.fields import Trust, Typed
 from inductor_probe.options.reading import (
     DiffOptions,
+    ExplainOptions,
     FusionOptions,
     KernelsOptions,
     LayoutsOptions,
@@ -125,6 +126,16 @@ def why(
 
     rows = resolve(words, 2, query, question=True)
     return give_rows(rows, output_format, document=rows.page(everything=shown.everything))
+
+
+@verb(ExplainOptions)
+def explain(options: ExplainOptions, *, output_format: OutputFormat) -> int:
+    """Show what a cause means: what torch compares, in which function, and what changes the decision.
+
+    CODE is what `probe why` prints in brackets behind a cause. Where several kinds of decisions have it, each
+    is shown. Without CODE: the list of all, by the kind of decision.
+    """
+    return give_rows(ip.explain(options), output_format)
 
 
 class Csv(Struct, frozen=True):

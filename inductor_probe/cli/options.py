@@ -99,6 +99,20 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]
         return tuple(dict.fromkeys(map(int, parts)))
 
 
+class _KindList(CommaList):
+    """Kinds of decisions, each completed with what is decided."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return what the last word of the list may be."""
+        from inductor_probe.catalogue import KINDS, kind_of
+
+        decides = {kind: kind_of(kind).decides for kind in KINDS}
+        items = super().shell_complete(ctx, param, incomplete)
+        return [CompletionItem(one.value, help=decides[one.value.rpartition(",")[2]]) for one in items]
+
+
 def _knobs(pairs: Sequence[str]) -> dict[str, str]:
     """Return what `--set NAME=VALUE` sets: knobs of the scenario, and settings of torch."""
     for pair in pairs:
@@ -215,6 +229,8 @@ def _type(option: Option) -> Any:
     parts = get_args(option.kind)
     kind = parts[0] if get_origin(option.kind) in (Sequence, tuple) else option.kind
     choices = get_args(kind) if get_origin(kind) is Literal else ()
+    if option.typed.kind == "kinds":
+        return _KindList(choices)
     if option.typed.kind == "list":
         return CommaList(None if kind is int else choices)
     if choices:

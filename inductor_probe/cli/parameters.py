@@ -37,9 +37,10 @@ _TARGETS = {
 
 def _print_schema(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
     if is_asked:
+        from inductor_probe.catalogue.schema import with_causes
         from inductor_probe.model.output import output_schema  # it imports all records
 
-        click.echo(json.dumps(output_schema(context.command.name or ""), indent=1))
+        click.echo(json.dumps(with_causes(output_schema(context.command.name or "")), indent=1))
         context.exit()
 
 

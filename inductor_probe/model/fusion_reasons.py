@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from inductor_probe.model.decision import FusionCause
+from inductor_probe.model.decision import CauseCode
 from inductor_probe.model.fusion import NumberName
 
 
@@ -23,7 +23,7 @@ class Reason(Struct, frozen=True):
         numbers: the operands, one for each `%s`.
     """
 
-    code: FusionCause = "other"
+    code: CauseCode = "other"
     numbers: tuple[NumberName, ...] = ()
 
 

@@ -145,7 +145,7 @@ class Option(Struct, frozen=True):
     @property
     def in_one(self) -> bool:
         """Whether one word holds all of its values."""
-        return self.typed.kind in ("list", "flags")
+        return self.typed.kind in ("list", "kinds", "flags")
 
     @property
     def help(self) -> str:
@@ -170,7 +170,7 @@ class Option(Struct, frozen=True):
                 return f"{value[0]}={value[1]}"
             case "flags":
                 return shlex.join(value)
-            case "list":
+            case "list" | "kinds":
                 return ",".join(map(str, value))
         return str(value)
 

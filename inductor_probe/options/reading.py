@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Struct
 
 from inductor_probe.model.decision import DecisionKind
-from inductor_probe.options.fields import ARGUMENT, LIST, PYTHON, Target, Typed
+from inductor_probe.options.fields import ARGUMENT, PYTHON, Target, Typed
 
 _RUN = "A path, a graph's name, a label, or the start of one; the latest run if left out."
 RunOrGraph: TypeAlias = Annotated[Target, Typed("run or graph", "[RUN|GRAPH]", text=_RUN)]
 Name: TypeAlias = Annotated[str, ARGUMENT]
+Kinds: TypeAlias = Annotated[Sequence[DecisionKind], Typed("kinds", "KIND,...", "--kind")]
 Second: TypeAlias = Annotated[Name, Typed(text="The other one of a pair.")]
 
 
@@ -92,7 +93,19 @@ class WhyOptions(Struct, frozen=True):
     first: Name | None = None
     second: Second | None = None
     target: RunOrGraph = None
-    kinds: Annotated[Sequence[DecisionKind], LIST, Typed(metavar="KIND,...", flags="--kind")] = ()
+    kinds: Kinds = ()
+
+
+class ExplainOptions(Struct, frozen=True):
+    """What `probe explain` explains.
+
+    Attributes:
+        code: Of a cause, as on the screen; a list of all if left out.
+        kinds: Only causes of these kinds of decisions; see why.
+    """
+
+    code: Annotated[str | None, ARGUMENT, Typed("cause", "[CODE]")] = None
+    kinds: Kinds = ()
 
 
 class ShowOptions(Struct, frozen=True):

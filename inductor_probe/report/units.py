@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from inductor_probe.catalogue.templates import counted
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Symbol
+
+__all__ = [
+    "NO_BREAK", "bytes_text", "bytes_were", "bytes_with", "counted", "dims_text", "duration", "first_names",
+    "folded_names", "one_word", "rate_text", "symbols_text", "table_symbols", "three_digits",
+]  # fmt: skip
+"""With `counted`, which templates need, too."""
 
 NO_BREAK = "\xa0"
 _KIB = 1024
@@ -87,11 +94,6 @@ def folded_names(names: Sequence[str], where: str, most: int = 12) -> str:
 def one_word(text: str) -> str:
     """Return a command as one word of a sentence for a terminal, which breaks it so that it can be copied."""
     return text.replace(" ", NO_BREAK)
-
-
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """`1 node`, `2 nodes`, `12,345 lines`."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 def duration(seconds: float) -> str:

@@ -50,9 +50,8 @@ _AGAIN = "dump the script again"
 _CODES: dict[str, frozenset[str]] = {
     "kind": frozenset(DECISION_KINDS),
     "outcome": frozenset(get_args(Outcome)),
-    "cause": frozenset(code for group in get_args(CauseCode) for code in (get_args(group) or (group,))),
 }
-"""The codes of a decision that this version knows."""
+"""The codes of a decision that this version knows. A cause is any text: `catalogue/` shows what it has."""
 _LONGEST_LINE = 1 << 20
 """Of a line: lists in lists take 27 times their text in memory."""
 

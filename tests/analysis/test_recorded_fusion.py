@@ -6,11 +6,11 @@ from typing import Any
 
 from inductor_probe.analysis.fusion.recorded import decision_of_pair, untried_of_node
 from inductor_probe.capture.recorders.fusion_rounds import uncovered
-from inductor_probe.model.decision import Decision, FusionCause, Outcome
+from inductor_probe.model.decision import CauseCode, Decision, Outcome
 from tests.builders import decision
 
 
-def decided(number: int, outcome: Outcome, cause: FusionCause, subjects: str, **changes: Any) -> Decision:
+def decided(number: int, outcome: Outcome, cause: CauseCode, subjects: str, **changes: Any) -> Decision:
     return decision("fusion", subjects, outcome, cause, number=number, **changes)
 
 

@@ -39,6 +39,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "kernels": ("cpu",),
     "show": ("op0", "cpu"),
     "why": ("cpu",),
+    "explain": ("few-shared-bytes",),
     "layouts": ("cpu",),
     "fusion": ("cpu",),
     "tunings": ("cpu",),

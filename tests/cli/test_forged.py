@@ -64,6 +64,7 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "verdict": (("RUN",),),
     "compare": (("latest", "latest"),),
     "results": ((), ("latest",), ("--prune", "--unfinished"), ("--prune", "--scenario", "forged")),
+    "explain": (),
     "check-op": (),  # nothing of a file is in what it runs
     "doctor": (),
 }

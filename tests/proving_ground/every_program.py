@@ -10,37 +10,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 
+from inductor_probe.catalogue import KINDS
+from inductor_probe.model.decision import DecisionKind
 from inductor_probe.scenario import Scenario
 from tests.proving_ground.examined import EXAMINED
 from tests.proving_ground.programs import Program, collect_seldom, scenario_of
 
-KINDS = (
-    "vectorisation",
-    "fallback",
-    "realization",
-    "threads",
-    "fusion",
-    "reduction",
-    "index-width",
-    "layout",
-    "loops",
-    "rewrite",
-    "copy",
-    "cudagraphs",
-    "freezing",
-    "tiling",
-    "configs",
-)
-
-
-def _programs(kind: str) -> Mapping[str, Program]:
-    """Return the programs of a kind; a script called `copy.py` would hide Python's own."""
-    name = "copies" if kind == "copy" else kind.replace("-", "_")
-    programs: Mapping[str, Program] = importlib.import_module(f"tests.proving_ground.{name}").PROGRAMS
-    return programs
-
-
-OF_KINDS: Mapping[str, Mapping[str, Program]] = {kind: _programs(kind) for kind in KINDS}
+OF_KINDS: Mapping[DecisionKind, Mapping[str, Program]] = {
+    kind: importlib.import_module(f"tests.proving_ground.{module}").PROGRAMS for kind, module in KINDS.items()
+}
 PROGRAMS: Mapping[str, Program] = {
     **{f"{kind}-{name}": one for kind, programs in OF_KINDS.items() for name, one in programs.items()},
     **{f"examined-{name}": one for name, (_, one) in EXAMINED.items()},

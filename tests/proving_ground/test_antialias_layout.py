@@ -16,7 +16,7 @@ import pytest
 
 from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.reader.debug_dir import read_run
-from inductor_probe.report.words.causes.sentences import sentence
+from inductor_probe.report.words.decisions import sentence
 from inductor_probe.store.decisions import read_decisions
 
 pytestmark = pytest.mark.usefixtures("warm")

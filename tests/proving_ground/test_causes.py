@@ -6,13 +6,14 @@ Of programs `examined-...`, which are as people write them, the cause is one amo
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
 
 from inductor_probe.analysis.fusion.recorded import decision_of_pair
-from inductor_probe.model.decision import CauseCode, Decision, DecisionKind
+from inductor_probe.catalogue import KINDS, causes_of
+from inductor_probe.model.decision import Decision, DecisionKind
 from tests.proving_ground.dumped import Decided, decided_by, programs_of
 from tests.proving_ground.every_program import OF_KINDS, PROGRAMS
 from tests.proving_ground.examined import EXAMINED
@@ -76,6 +77,7 @@ def check(name: str, decided: Decided) -> None:
     before = decision_of(program, decided(name, kind))
     assert before is not None
     assert before.cause == program.code
+    assert before.outcome in causes_of(kind)[program.code].outcomes.split()
     operands = dict(before.operands)
     assert {key: operands.get(key) for key in program.operands} == dict(program.operands)
     assert before.place.file.startswith("torch/_inductor/")
@@ -98,8 +100,6 @@ def test_a_cause_of_a_gpu_is_recorded_and_its_flip_turns_it(program: str, decide
 
 
 def test_every_cause_has_a_program() -> None:
-    shown = {one.code for programs in OF_KINDS.values() for one in programs.values()}
-    codes = {code for group in get_args(CauseCode) for code in (get_args(group) or (group,))}
-    # By a flip: tests/capture/test_flips.py; by a torch that tests otherwise: test_changed_torch.py there.
-    assert codes - shown == {"turned", "unlisted-test"}
-    assert shown <= codes
+    """Those of any kind are in tests/capture: test_flips.py, test_changed_torch.py."""
+    shown = {(kind, one.code) for kind, programs in OF_KINDS.items() for one in programs.values()}
+    assert shown == {(kind, code) for kind in KINDS for code in causes_of(kind)}

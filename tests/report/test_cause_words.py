@@ -1,46 +1,24 @@
-"""Every cause that is recorded has words, and every change that is offered for one has."""
+"""The sentences of causes, and what is offered to change a decision."""
 
 from __future__ import annotations
 
-from typing import cast, get_args
+from typing import cast
 
 import pytest
 
-from inductor_probe.analysis.causes.kinds import RULES
+from inductor_probe.analysis.causes.conditions import applies
+from inductor_probe.catalogue import causes_of, remark_of
+from inductor_probe.catalogue.entries import By
 from inductor_probe.model.cause import Change
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import CauseCode, Decision, DecisionKind, Operand, Outcome
 from inductor_probe.model.setting import Setting
-from inductor_probe.report.words.causes import WORDS
-from inductor_probe.report.words.causes.sentences import change_text, sentence, short_cause
+from inductor_probe.report.words.decisions import change_text, sentence, short_cause
 from tests.builders import decision
-
-KINDS: tuple[DecisionKind, ...] = tuple(RULES)
-
-
-def codes(union: object) -> set[str]:
-    return {code for group in get_args(union) for code in (get_args(group) or (group,))}
 
 
 def decided(kind: DecisionKind, outcome: Outcome, cause: CauseCode, **operands: Operand) -> Decision:
     return decision(kind, "op0", outcome, cause, operands=operands)
-
-
-def test_every_cause_has_a_sentence() -> None:
-    words = {code for words in WORDS.values() for code in words.causes}
-    of_any_kind = {"turned", "unlisted-test"}
-    assert words == codes(CauseCode) - of_any_kind
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_change_has_a_sentence_and_every_sentence_a_change(kind: DecisionKind) -> None:
-    offered = {
-        getattr(change, "setting", None) or getattr(change, "code", None)
-        for changes in RULES[kind].changes.values()
-        for change in changes
-    }
-    assert offered == set(WORDS[kind].changes)
-    assert set(RULES[kind].changes) <= set(WORDS[kind].causes)
 
 
 def test_vectors_of_tiles_with_too_few_rows_are_not_called_less_than_full() -> None:
@@ -90,7 +68,7 @@ def test_names_that_a_rewrite_has_not_kept_are_counted() -> None:
 
 
 def test_a_cause_without_words_is_shown_with_its_operands() -> None:
-    cause = decided("vectorisation", "scalar", "too-hot", degrees=90)  # type: ignore[arg-type]
+    cause = decided("vectorisation", "scalar", "too-hot", degrees=90)
     assert sentence(cause) == "op0 is scalar: too-hot (degrees 90)"
 
 
@@ -108,7 +86,8 @@ def test_a_change_says_its_value_and_the_present_one_and_claims_no_safety() -> N
         "of the machine"
     )
     frozen = decided("freezing", "frozen", "parameters", constants=2, inputs=1, folded=0)
-    (off,) = RULES["freezing"].changes["parameters"]
+    (off,) = causes_of("freezing")["parameters"].changes
+    assert isinstance(off, By)
     assert off.differs
     assert "[results may differ]" in change_text(Change("freezing", differs=True), frozen)
     assert sentence(frozen).endswith("what changes a parameter after the compile is not seen")
@@ -141,7 +120,7 @@ def test_a_loop_shorter_than_its_vector_says_how_often_threads_start() -> None:
         "starts": 1568, "rounded_loops": ("x2 (4)",), "is_reduction": True,
     }  # fmt: skip
     cause = decided("threads", "parallel", "outer-loops-rounded", **operands)
-    assert RULES["threads"].kind_of(cause) == "missed"
+    assert remark_of(cause) == "missed"
     assert sentence(cause) == (
         "op0 shares x3 among 8 threads 1,568 times in a call: torch divides the loop inside where it has "
         "more than 300 times the steps of those around it, and counts 0 of these, as x2 (4) is shorter than "
@@ -168,8 +147,8 @@ def test_the_same_index_is_not_asked_of_other_elements(
         "fusion", "refused", "accesses-differ", buffer="buf4", first_index=first[0], first_ranges=first[1],
         second_index=second[0], second_ranges=second[1],
     )  # fmt: skip
-    (change,) = RULES["fusion"].changes["accesses-differ"]
-    assert change.applies(cause, cast(CompiledGraph, None)) == is_offered
+    change, _ = causes_of("fusion")["accesses-differ"].changes
+    assert applies(change, cause, cast(CompiledGraph, None)) == is_offered
 
 
 @pytest.mark.parametrize(
@@ -188,8 +167,8 @@ def test_the_same_dimensions_are_not_asked_of_loops_that_cannot_have_them(
         "fusion", "refused", cause, first_ranges=first[0], first_reduction=first[1], second_ranges=second[0],
         second_reduction=second[1],
     )  # fmt: skip
-    (change,) = RULES["fusion"].changes[cause]
-    assert change.applies(refused, cast(CompiledGraph, None)) == is_offered
+    (change,) = causes_of("fusion")[cause].changes
+    assert applies(change, refused, cast(CompiledGraph, None)) == is_offered
 
 
 @pytest.mark.parametrize(
@@ -202,15 +181,13 @@ def test_a_read_through_a_view_that_mixes_dimensions_is_not_to_be_made_contiguou
     operands = {"does": "read of", "buffer": "arg0_1", "outer_stride": 128, "inner_stride": 1, "index": index}
     cause = decided("loops", "separate", "loops-not-contiguous", **operands)
     graph = cast(CompiledGraph, None)  # the rule looks at the decision alone
-    changes = RULES["loops"].changes["loops-not-contiguous"]
-    assert any(change.applies(cause, graph) for change in changes) is is_offered
+    changes = causes_of("loops")["loops-not-contiguous"].changes
+    assert any(applies(change, cause, graph) for change in changes) is is_offered
 
 
 def test_dynamic_sizes_that_keep_a_graph_from_cuda_graphs_have_a_setting() -> None:
     cause = decided("cudagraphs", "skipped", "no-partition", reasons=("dynamic shape ops",))
     graph = cast(CompiledGraph, None)
-    changes = RULES["cudagraphs"].changes["no-partition"]
-    offered = [change for change in changes if change.applies(cause, graph)]
-    assert [getattr(change, "setting", None) for change in offered] == [
-        "triton.cudagraph_skip_dynamic_graphs"
-    ]
+    changes = causes_of("cudagraphs")["no-partition"].changes
+    offered = [change for change in changes if applies(change, cause, graph)]
+    assert [getattr(change, "code", None) for change in offered] == ["triton.cudagraph_skip_dynamic_graphs"]

@@ -100,13 +100,20 @@ def test_a_thousand_decisions_take_less_than_a_tenth_of_a_kilobyte_each(tmp_path
     assert read_decisions(tmp_path / "decisions.jsonl").decisions == tries
 
 
-def test_a_code_of_a_newer_probe_is_left_out_and_counted(text: str) -> None:
-    newer = parse_decisions(text.replace("short-inner-range", "another-cause"), PATH)
+def test_a_cause_of_a_newer_probe_is_read_as_it_is(text: str) -> None:
+    """Decisions with a cause that this version had no code for were left out."""
+    newer = parse_decisions(text.replace(SCALAR.cause, "another-cause"), PATH)
+    assert newer.decisions == (replace(SCALAR, cause="another-cause"), VECTOR)
+    assert newer.complete
+
+
+def test_an_outcome_of_a_newer_probe_is_left_out_and_counted(text: str) -> None:
+    newer = parse_decisions(text.replace('"scalar"', '"melted"'), PATH)
     assert newer.decisions == (VECTOR,)
     assert not newer.complete
     [problem] = newer.problems
     assert problem.message == (
-        "a decision has the cause another-cause, which this version does not know: another version of probe "
+        "a decision has the outcome melted, which this version does not know: another version of probe "
         "wrote it"
     )
     assert problem.span is not None

@@ -15,10 +15,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from inductor_probe.analysis.causes.kinds import rules_of
+from inductor_probe.analysis.causes.conditions import applies
 from inductor_probe.analysis.causes.nests import nest_of, nest_span
 from inductor_probe.analysis.causes.proved import KINDS, proved
-from inductor_probe.analysis.causes.rules import By, Source
 from inductor_probe.analysis.causes.times import Times
 from inductor_probe.analysis.flips import flips_of_decision
 from inductor_probe.analysis.fusion.recorded import ABOUT_MANY, decision_of_pair, untried_of_node
@@ -27,6 +26,8 @@ from inductor_probe.analysis.links import fx_of, links, nodes_of
 from inductor_probe.analysis.names import ANYTHING, became, gone, resolve
 from inductor_probe.analysis.run_remarks import unfinished
 from inductor_probe.analysis.work import buffer_traffic, counted_nodes, is_stored, node_traffic, shared_bytes
+from inductor_probe.catalogue import causes_of, remark_of
+from inductor_probe.catalogue.entries import By, Source
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.cause import TURN, Cause, Change, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -237,7 +238,7 @@ class _Maker:
         code = nest_span(self._graph, *nest) if nest else None
         times = self._times.pieces(kernels, nodes, nest)
         return Cause(
-            kind=rules_of(decision.kind).kind_of(decision),
+            kind=remark_of(decision),
             subjects=self._subjects(decision),
             knowledge="recorded",
             decision=decision,
@@ -347,22 +348,23 @@ class _Maker:
         return node_traffic(self._graph, nodes) if of_part else None
 
     def _changes(self, decision: Decision) -> Iterator[Change]:
-        for change in rules_of(decision.kind).changes.get(decision.cause, ()):
-            if not change.applies(decision, self._graph):
+        cause = causes_of(decision.kind).get(decision.cause)
+        for change in cause.changes if cause else ():
+            if not applies(change, decision, self._graph):
                 continue
             match change:
                 case Source(code=code, differs=differs):
                     yield Change(code, differs=differs)
                 case By() if setting := self._setting(change, decision):
-                    yield Change(change.setting, setting, differs=change.differs)
-        if rules_of(decision.kind).kind_of(decision) == "missed":
+                    yield Change(change.code, setting, differs=change.differs)
+        if remark_of(decision) == "missed":
             for flip in flips_of_decision(self._graph, decision):
                 yield Change(TURN, operands=(("option", flip.option),))
 
     def _setting(self, change: By, decision: Decision) -> Setting | None:
         """Return the setting with its present value and the one to try; None where it is so already."""
         value = change.value(decision) if callable(change.value) else change.value
-        name = f"{CONFIG}.{change.setting}"
+        name = f"{CONFIG}.{change.code}"
         present = "default" if self._settings is not None else None
         if self._settings is not None and name in self._settings:
             present = self._settings[name]

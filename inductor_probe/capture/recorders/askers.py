@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from inductor_probe.capture.recorders.decision_log import (
     frame_at,
     named,
 )
-from inductor_probe.model.decision import AskerCode, Operand, TorchFrame
+from inductor_probe.model.decision import Operand, TorchFrame
 
 _GRAPH = "torch/_inductor/graph.py"
 _IR = "torch/_inductor/ir.py"
@@ -57,6 +57,12 @@ _TAGS = (
 )  # fmt: skip
 """In torch's order, `torch._library.utils.get_layout_constraint_tag`."""
 _OUTERMOST = frozenset(("run_node", "output", "finalize", "codegen"))
+AskerCode: TypeAlias = Literal[
+    "output", "as-strided-input", "channels-last-preferred", "convolution", "operator-constraint",
+    "extern-operand", "template", "view", "concatenation", "mutation", "reduction-strides",
+    "reduction-layers", "lowering", "end-of-lowering",
+]  # fmt: skip
+"""What kind of thing asked: the operand `asker`, which `catalogue/shared.py` explains."""
 _AS_STRIDED = ("aten.as_strided", "aten.resize")
 
 

@@ -25,7 +25,7 @@ from typing import Any
 from inductor_probe.capture.recorders.askers import Asker, asker, operator_of, users_of_buffers
 from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, place_of
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, Operand, RealizationCause, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
 KIND: DecisionKind = "realization"
 _LOWERING = "torch/_inductor/lowering.py"
@@ -36,7 +36,7 @@ _ASSEMBLY = "inline_asm_elementwise"
 _FEW_USERS = "realize_opusers_threshold"
 """Since torch 2.14: with more users than that, a CPU repeats less than `realize_opcount_threshold` says."""
 _LESS_FOR_MANY_USERS = 2
-_BUFFER_FOR: dict[str, RealizationCause] = {
+_BUFFER_FOR: dict[str, CauseCode] = {
     "output": "output",
     "as-strided-input": "as-strided-input",
     "convolution": "extern-operand",
@@ -54,7 +54,7 @@ _BUFFER_FOR: dict[str, RealizationCause] = {
 class _Reason:
     """Why torch said that a value is to be realised; it is recorded if that happens."""
 
-    cause: RealizationCause
+    cause: CauseCode
     operands: dict[str, Operand]
     place: TorchFrame
     function: object
@@ -181,7 +181,7 @@ class _Recorder:
 
     def _cause(
         self, data: Any, asking: Asker | None, node: Any
-    ) -> tuple[RealizationCause, dict[str, Operand], TorchFrame]:
+    ) -> tuple[CauseCode, dict[str, Operand], TorchFrame]:
         reason, self._reason = self._reason, None
         if asking is None:
             raise LookupError("realize was called from outside of inductor")
@@ -235,7 +235,7 @@ class _Recorder:
             # Origins are all that a buffer's value comes from, through other buffers, too.
             computing = called.get(id(data.inner_fn)) or into[node]
             operands: dict[str, Operand] = {"node": node.name, "users": users, "into": tuple(computing)}
-            cause: RealizationCause = "single-user"
+            cause: CauseCode = "single-user"
             if users > 1:
                 cause = "cheap"
                 operands |= {

@@ -32,8 +32,7 @@ from inductor_probe.capture.recorders.decision_log import (
     size_of,
 )
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, Operand, Outcome, TorchFrame
-from inductor_probe.model.kernel_causes import ConfigsCause
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
 KIND: DecisionKind = "configs"
 
@@ -144,7 +143,7 @@ class _Recorder:
 
 def _cause(
     kernel: _Named, tuner: Any, count: int, hints: Mapping[str, int]
-) -> tuple[ConfigsCause, dict[str, Operand]]:
+) -> tuple[CauseCode, dict[str, Operand]]:
     """Return why there are that many configs."""
     meta = tuner.inductor_meta
     hint = getattr(meta.get("reduction_hint"), "name", None)
@@ -181,7 +180,7 @@ def _of_parts(parts: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]) -> 
 
 def _rule(
     kernel: _Named, meta: Mapping[str, Any], hint: str | None, hints: Mapping[str, int]
-) -> tuple[ConfigsCause, bool]:
+) -> tuple[CauseCode, bool]:
     """Return by which rule of its heuristic configs are offered, and whether that offers one."""
     tunes = bool(meta.get("max_autotune") or meta.get("max_autotune_pointwise"))
     match kernel.heuristic:
@@ -215,7 +214,7 @@ def _rule(
 
 def _pointwise_rule(
     kernel: _Named, meta: Mapping[str, Any], hints: Mapping[str, int], *, tunes: bool
-) -> tuple[ConfigsCause, bool]:
+) -> tuple[CauseCode, bool]:
     if tunes:
         return "max-autotune", False
     if len(hints) == 3:

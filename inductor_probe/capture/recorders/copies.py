@@ -30,7 +30,7 @@ from inductor_probe.capture.recorders.askers import asker, prefers_channels_last
 from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, hint_of, place_of
 from inductor_probe.capture.recorders.layouts import kernel_of
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CopyCause, DecisionKind, Operand, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
 KIND: DecisionKind = "copy"
 _CLONES = frozenset((
@@ -144,7 +144,7 @@ class _Recorder:
 
         return copy_and_record
 
-    def _around_write(self, write: Callable[..., Any], cause: CopyCause | None) -> Callable[..., Any]:
+    def _around_write(self, write: Callable[..., Any], cause: CauseCode | None) -> Callable[..., Any]:
         def write_and_record(cls: Any, value: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
             if self._writing:  # it calls itself with what it made of `value`
                 return write(cls, value, target, *args, **kwargs)
@@ -195,7 +195,7 @@ class _Recorder:
         asking = asker(sys._getframe(1), self._ir.V.graph)
         if asking is None or asking.code in ("output", "view"):
             return  # what an output is says `layout`, and what is viewed is asked for the strides it has
-        cause: CopyCause = "strides-fit"
+        cause: CauseCode = "strides-fit"
         if not request.wanted:
             cause = "view-as-strides"
         elif source.is_flexible and not source.is_view:
@@ -224,13 +224,13 @@ class _Recorder:
             asking = asker(sys._getframe(1), self._ir.V.graph)
             if asking is not None:
                 self._log.forget(KIND, (request.source.buffer.get_name(), "view-as-strides", asking.node))
-            cause: CopyCause = "no-unit-stride"
+            cause: CauseCode = "no-unit-stride"
         else:
             cause = self._cause(request.source, value)
         self._record(request.source, result.data.data, cause, had, request.wanted)
 
     def _written(
-        self, request: _Request, value: Any, target: Any, result: Any, cause: CopyCause | None
+        self, request: _Request, value: Any, target: Any, result: Any, cause: CauseCode | None
     ) -> None:
         """Record what is written into a part of another buffer, or into an input."""
         source = request.source
@@ -261,7 +261,7 @@ class _Recorder:
             _Source(source, is_flexible=False, is_view=False), buffer, "clone", _strides(source), wanted
         )
 
-    def _cause(self, source: _Source, value: Any) -> CopyCause:
+    def _cause(self, source: _Source, value: Any) -> CauseCode:
         """Return why a buffer could not be used as it is: what fixed its strides, in torch's order."""
         ir, buffer = self._ir, source.buffer
         while isinstance(value, ir.MutableBox):
@@ -281,7 +281,7 @@ class _Recorder:
         raise UnknownPathError(f"a copy of {type(buffer).__name__}")
 
     def _record(
-        self, source: _Source, buffer: Any, cause: CopyCause, had: tuple[str, ...], more: dict[str, Operand]
+        self, source: _Source, buffer: Any, cause: CauseCode, had: tuple[str, ...], more: dict[str, Operand]
     ) -> None:
         asking = asker(sys._getframe(1), self._ir.V.graph)
         if asking is None:

@@ -20,6 +20,7 @@ from inductor_probe.capture.branches import CallPath, CannotWatchError, SeenTest
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import compile_id
 from inductor_probe.capture.torch_places import watch
+from inductor_probe.catalogue import faults_of
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.decision import (
     DECISIONS_NAME,
@@ -224,11 +225,22 @@ class DecisionLog:
             self.safely(_rename, graph.decisions, number, name)
         torch = sys.modules["torch"].__version__
         kept = self._kept(list(graph.decisions.values()))
+        self.safely(self._check, kept)
         decisions = Decisions(str(torch), tuple(self._kinds), tuple(kept))
         try:
             write_decisions(Path(folder) / DECISIONS_NAME, decisions)
         except Exception as error:  # also of an operand that has no JSON: the compile must not end for it
             self.note("write", error)
+
+    def _check(self, decisions: Iterable[Decision]) -> None:
+        """Note what of decisions the catalogue does not have, once for each cause."""
+        rows: set[tuple[Outcome, CauseCode, int]] = set()  # thousands of tries have the same few operands
+        for decision in decisions:
+            row = decision.outcome, decision.cause, id(decision.operands)
+            if row not in rows:
+                rows.add(row)
+                for fault in faults_of(decision):
+                    self.note(f"{decision.kind}, {decision.cause}", ProbeError(fault))
 
     def _kept(self, decisions: list[Decision]) -> list[Decision]:
         """Return what is written: of very many decisions the first tries that were not kept are left out."""

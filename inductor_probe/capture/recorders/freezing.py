@@ -13,7 +13,7 @@ from typing import Any
 from inductor_probe.capture.recorders.askers import operator_of
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, FreezingCause, Operand, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
 KIND: DecisionKind = "freezing"
 
@@ -59,7 +59,7 @@ class _Recorder:
 
     def _frozen(self, place: TorchFrame, inputs: int, kept: int, attributes: int) -> None:
         operands: dict[str, Operand] = {"constants": inputs - kept, "inputs": kept, "folded": self._folded}
-        cause: FreezingCause = "parameters" if inputs > kept else "no-parameters"
+        cause: CauseCode = "parameters" if inputs > kept else "no-parameters"
         if attributes and cause == "no-parameters":
             cause, operands = "attributes", {**operands, "attributes": attributes}
         self._log.record(

@@ -43,7 +43,7 @@ from inductor_probe.capture.recorders.fusion_rounds import (
     same,
 )
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, FusionCause, Operand, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
 KIND: DecisionKind = "fusion"
 
@@ -340,7 +340,7 @@ class _Recorder:
                 self._record_parts(node, "combo-kernel", place, tuple(stack(sys._getframe(3))))
 
     def _record_parts(
-        self, node: Any, code: FusionCause, place: TorchFrame, frames: tuple[TorchFrame, ...]
+        self, node: Any, code: CauseCode, place: TorchFrame, frames: tuple[TorchFrame, ...]
     ) -> None:
         parts = tuple(leaf_names(part) for part in node.snodes)
         operands: dict[str, Operand] = {"parts": len(parts)}
@@ -379,7 +379,7 @@ class _Recorder:
                 key=(code, operands.get("buffer"), untried.groups), frames=rounds.frames,
             )  # fmt: skip
         steps = self._steps.setdefault(rounds.scheduler, [])
-        causes: dict[tuple[int, str, int | None], tuple[FusionCause, tuple[tuple[str, Operand], ...]]] = {}
+        causes: dict[tuple[int, str, int | None], tuple[CauseCode, tuple[tuple[str, Operand], ...]]] = {}
         for (key, answer), is_kept in zip(answers, reversed(last), strict=True):
             alike = id(answer.cause), answer.outcome, answer.shared
             if alike not in causes:
@@ -459,7 +459,7 @@ class _Recorder:
         )  # fmt: skip
 
 
-def _cause_of(answer: Answer) -> tuple[FusionCause, tuple[tuple[str, Operand], ...]]:
+def _cause_of(answer: Answer) -> tuple[CauseCode, tuple[tuple[str, Operand], ...]]:
     code, operands = answer.cause() if answer.cause else UNKNOWN
     if answer.outcome != "fused" and answer.shared:  # of no bytes the cause speaks
         operands = {"shared_bytes": answer.shared, **operands}

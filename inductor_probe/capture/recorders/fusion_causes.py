@@ -13,10 +13,10 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 from inductor_probe.capture.recorders.decision_log import printed
-from inductor_probe.model.decision import FusionCause, Operand
+from inductor_probe.model.decision import CauseCode, Operand
 from inductor_probe.model.fusion_reasons import REASONS
 
-Cause: TypeAlias = tuple[FusionCause, dict[str, Operand]]
+Cause: TypeAlias = tuple[CauseCode, dict[str, Operand]]
 LazyCause: TypeAlias = Callable[[], Cause]
 
 _DISTANCE_LIMIT = 64  # a literal in Scheduler.are_long_distant_nodes
@@ -56,7 +56,7 @@ def logged_cause(
     return code, operands
 
 
-def _compared(code: FusionCause, first: Any, second: Any, frame: FrameType) -> dict[str, Operand]:
+def _compared(code: CauseCode, first: Any, second: Any, frame: FrameType) -> dict[str, Operand]:
     """Return what torch compared beside what its reason says."""
     match code:
         case "intermediate-node":
@@ -148,7 +148,7 @@ def _updates(node: Any) -> dict[str, Any]:
     }
 
 
-def _equal_but_for(first: Any, second: Any) -> FusionCause | None:
+def _equal_but_for(first: Any, second: Any) -> CauseCode | None:
     """Return how two accesses of the same elements differ in their loops; None where they are others.
 
     As torch tests it: once loops are merged, `10*d0 + d1` over (6, 10) is `15*d0 + d1` over (4, 15), and once

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from inductor_probe.capture.recorders.decision_log import place_of, stack
 from inductor_probe.capture.recorders.fusion_causes import Cause, LazyCause, leaf_names
-from inductor_probe.model.decision import FusionCause, Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import CauseCode, Operand, Outcome, TorchFrame
 
 _PAIR_LIMIT = 64  # a literal before torch 2.12, since then max_fusion_buffer_group_pairwise_attempts
 UNKNOWN: Cause = ("other", {"text": ""})
@@ -111,7 +111,7 @@ class Rounds:
             self.stacks[key] = tuple(stack(frame))
         return self.stacks[key]
 
-    def same(self, code: FusionCause, operands: dict[str, Operand]) -> LazyCause:
+    def same(self, code: CauseCode, operands: dict[str, Operand]) -> LazyCause:
         """Return what returns a cause that is known already: one for all pairs that it keeps apart.
 
         Thousands of pairs have a few hundred causes. Whatever is kept of each pair is walked by Python's

@@ -15,6 +15,7 @@ from typing import Any
 from inductor_probe.capture.branches import CallPath
 from inductor_probe.capture.recorders.decision_log import DecisionLog, cause_of_branch, tests_of
 from inductor_probe.capture.torch_places import wrap
+from inductor_probe.catalogue import causes_by_test
 from inductor_probe.model.decision import CauseCode, Operand, TorchFrame
 
 _PLACE = "GraphLowering.decide_layout_opt"
@@ -22,19 +23,6 @@ _SORTS = {"is_grouped": "grouped", "is_small_channel": "small", "is_in_out_chann
 """Functions that it asks of each convolution, and what those are for which they say yes."""
 _COUNT, _NODES, _FLOPS = "nconv == ?", "len(list(gm.graph.nodes)) >= ?", "weighted_flops <= ?"
 _SMALL = "n.args[1].meta['val'].size(?) <= ?"
-_CAUSES: dict[str, CauseCode] = {
-    "not config.layout_optimization": "layout-optimisation-off",
-    "config.force_layout_optimization": "layout-optimisation-forced",
-    _COUNT: "only-backward-convolutions",
-    "torch.backends.mkldnn.enabled and ?": "mkldnn-convolutions",
-    _NODES: "few-convolutions",
-    "any(?has_free_symbols(?": "symbolic-convolution",
-    "is_inference": "convolution-flops",
-    "any(map(is_grouped, ?": "grouped-convolution",
-    "any(map(is_in_out_channel, ?": "narrowing-convolution",
-    "all(map(is_small_channel, ?": "small-convolutions",
-}
-"""The condition in whose branch it returns; behind all of them the answer is yes: `convolution-channels`."""
 
 
 def hook_layout_opt(graph: Any, log: DecisionLog) -> None:
@@ -59,7 +47,7 @@ def _decided(log: DecisionLog, place: TorchFrame, path: CallPath | None, result:
         "convolutions": (int(count.values[0]) if count is not None else 0) or len(named),
         "device": ", ".join(sorted(devices)),
     }
-    cause = cause_of_branch(path, _CAUSES, "convolution-channels")
+    cause = cause_of_branch(path, causes_by_test("layout", _PLACE), "convolution-channels")
     if path is not None:
         operands |= _compared(path, cause, named)
     log.record(

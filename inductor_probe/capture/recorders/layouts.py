@@ -27,13 +27,13 @@ from inductor_probe.capture.recorders.decision_log import (
 )
 from inductor_probe.capture.recorders.layout_opt import hook_layout_opt
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, LayoutCause, Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
 KIND: DecisionKind = "layout"
 _MOST_READS = 6
 _IMAGE = 4
 """Dimensions of what a 2-D convolution takes."""
-_ASKED: dict[str, LayoutCause] = {
+_ASKED: dict[str, CauseCode] = {
     "output": "output",
     "as-strided-input": "as-strided-input",
     "convolution": "convolution",
@@ -127,7 +127,7 @@ class _Recorder:
             operands["padding_bytes"] = int(config.padding_alignment_bytes)
         self._record(buffer.name, outcome, cause, asking.place, operands)
 
-    def _cause(self, place: TorchFrame, asking: Asker, buffer: Any) -> LayoutCause:
+    def _cause(self, place: TorchFrame, asking: Asker, buffer: Any) -> CauseCode:
         request = place.function.rpartition(".")[2]
         if asking.trail[0] == "decide_layout" and not isinstance(buffer, self._ir.ComputedBuffer):
             return "extern-kernel"
@@ -163,12 +163,12 @@ class _Recorder:
                 if isinstance(buffer, self._ir.ComputedBuffer):
                     continue
                 kernel = kernel_of(buffer)
-                cause: LayoutCause = "concatenation" if kernel == "ConcatKernel" else "extern-kernel"
+                cause: CauseCode = "concatenation" if kernel == "ConcatKernel" else "extern-kernel"
                 operands = {**_strides(layout), "kernel": kernel}
                 self._record(name, _format(layout), cause, place, operands)
 
     def _record(
-        self, name: str, outcome: Outcome, cause: LayoutCause, place: TorchFrame, operands: dict[str, Operand]
+        self, name: str, outcome: Outcome, cause: CauseCode, place: TorchFrame, operands: dict[str, Operand]
     ) -> None:
         self._log.record(
             KIND, ((name,),), outcome, cause, place, operands=operands, subject_type="buffer", key=name

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from inductor_probe.capture.recorders.decision_log import UnknownPathError, size_of
-from inductor_probe.model.decision import LoopsCause, Operand, Outcome
+from inductor_probe.model.decision import CauseCode, Operand, Outcome
 
 MOST_ACCESSES = 8
 """Accesses that are kept of a node that has more."""
@@ -52,7 +52,7 @@ class MergeQuestion(Struct, frozen=True):
     left: Sequence[int]
 
 
-def order_decided(question: OrderQuestion, *, is_on: bool) -> tuple[Outcome, LoopsCause, dict[str, Operand]]:
+def order_decided(question: OrderQuestion, *, is_on: bool) -> tuple[Outcome, CauseCode, dict[str, Operand]]:
     """Return what decided the order of loops, with the pair of dimensions that shows it.
 
     Args:
@@ -107,7 +107,7 @@ def merge_decided(
     sizevars: Any,
     named: Callable[[Any], dict[str, Operand]],
     name: Callable[[Any], str],
-) -> tuple[Outcome, LoopsCause, dict[str, Operand]] | None:
+) -> tuple[Outcome, CauseCode, dict[str, Operand]] | None:
     """Return what decided whether loops are merged; None where there were no two.
 
     Args:

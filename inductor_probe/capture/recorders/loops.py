@@ -40,14 +40,14 @@ from inductor_probe.capture.recorders.loop_votes import (
     order_decided,
 )
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, LoopsCause, Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
 KIND: DecisionKind = "loops"
 
 _Question = tuple[Literal["order", "merge", "division"], bool]
 """What is decided of a loop body; whether of its reduced loops."""
 _Made = dict[_Question, int]
-_Decided = tuple[Outcome, LoopsCause, dict[str, Operand]]
+_Decided = tuple[Outcome, CauseCode, dict[str, Operand]]
 
 
 @dataclass

@@ -38,6 +38,7 @@ from inductor_probe.capture.recorders.decision_log import (
     tests_of,
 )
 from inductor_probe.capture.torch_places import wrap
+from inductor_probe.catalogue import causes_by_test
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
 KIND: DecisionKind = "reduction"
@@ -46,22 +47,10 @@ _TYPE = 6  # place of `reduction_type` among the arguments of num_splits
 _ONE_PART = ("sizes-not-known", "few-elements", "many-outputs", "no-strided-read", "matrix-product")
 """With the hint DEFAULT, num_splits answers one part."""
 _SPLIT_FACTOR = "InductorChoices.reduction_split_factor"
+_NUM_SPLITS = "Reduction.num_splits"
+_PERSISTENT = "InductorChoices.should_use_persistent_reduction"
 _COOPERATIVE = "InductorChoices.should_use_cooperative_reduction"
 _FEW, _MANY = "reduction_numel_hint <= ?", "numel_hint >= ?"
-_HINTS: dict[str, CauseCode] = {
-    "not V.graph.sizevars.all_unbacked_explicitly_hinted(?": "sizes-not-known",
-    "not (_is_static(?": "sizes-not-known",  # torch 2.11
-    "reduction_type == ?": "matrix-product",
-    "numel_hint == ?": "single-output",
-    "len(indices) == ?": "no-strided-read",
-}
-"""Conditions of `num_splits` in whose branches it returns."""
-_SWITCHES: dict[str, CauseCode] = {
-    "config.triton.force_cooperative_reductions": "cooperation-forced",
-    "not config.triton.cooperative_reductions or ?": "cooperative-reductions-off",
-    "not config.triton.persistent_reductions": "persistent-reductions-off",
-}
-"""The same of the functions of `InductorChoices`."""
 _TWO_STEP_SETTING = "{}.use_two_step_variance_threshold"
 
 
@@ -286,7 +275,7 @@ class _Recorder:
         operands: dict[str, Operand] = {
             "elements": size_of(features.reduction_numel), "outputs": size_of(features.numel)
         }  # fmt: skip
-        cause = cause_of_branch(path, _SWITCHES)
+        cause = cause_of_branch(path, causes_by_test("reduction", _COOPERATIVE))
         if cause == "cooperation-forced":
             operands = {}
         elif cause == "cooperative-reductions-off":
@@ -320,7 +309,7 @@ class _Recorder:
         if compared is not None:
             operands["limit"] = compared.values[1]
         operands["hint"] = features.get_reduction_hint().name
-        cause = cause_of_branch(path, _SWITCHES)
+        cause = cause_of_branch(path, causes_by_test("reduction", _PERSISTENT))
         if cause == "unlisted-test" and path is not None:
             if is_persistent:
                 cause = "elements-fit-a-tile" if compared is not None and compared.truth else cause
@@ -359,7 +348,7 @@ def _cause(question: _Question, device: Any) -> tuple[CauseCode, dict[str, Opera
         return "few-elements", {"elements_limit": few.values[1]}
     if decides(path, _MANY) and (many := path.tested(_MANY)) is not None:
         return "many-outputs", {"outputs_limit": many.values[1], "processors": _processors(device) or 0}
-    return cause_of_branch(path, _HINTS), {}
+    return cause_of_branch(path, causes_by_test("reduction", _NUM_SPLITS)), {}
 
 
 def _cause_of_split(

@@ -25,8 +25,7 @@ from inductor_probe.capture.recorders.decision_log import (
     size_of,
 )
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, Operand, Outcome, TorchFrame
-from inductor_probe.model.kernel_causes import TilingCause
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
 KIND: DecisionKind = "tiling"
 
@@ -94,7 +93,7 @@ class _Recorder:
 
 def _cause(
     seen: _Seen, tiling: Any, nodes: Sequence[Any], *, is_reduction: bool
-) -> tuple[TilingCause, dict[str, Operand]]:
+) -> tuple[CauseCode, dict[str, Operand]]:
     """Return what decided, in the order of `get_tiling_and_scores`."""
     config = sys.modules["torch._inductor.config"].triton
     if getattr(config, "native_matmul", False) and any(

@@ -23,16 +23,16 @@ from inductor_probe.capture.recorders.decision_log import (
 )
 from inductor_probe.capture.recorders.vectorisation import MOST_ACCESSES
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import Operand, Outcome, TorchFrame, VectorisationCause
+from inductor_probe.model.decision import CauseCode, Operand, Outcome, TorchFrame
 
 KIND = cpp_nest.KIND
-_COSTLIEST_FIRST: tuple[VectorisationCause, ...] = (
+_COSTLIEST_FIRST: tuple[CauseCode, ...] = (
     "atomic-access", "indirect-access", "varying-stride", "constant-stride", "transposed-access"
 )  # fmt: skip
 
 
 class _Access(Struct, frozen=True):
-    cause: VectorisationCause
+    cause: CauseCode
     node: str
     operation: str
     buffer: str
@@ -50,7 +50,7 @@ class _Recorder:
         """Keep an access that is done in a loop over the lanes; without a pointer it is an index."""
         pointer, index = args[:2]
         stride = kernel._try_get_const_stride(index, kernel.itervars[kernel.tiling_idx])
-        cause: VectorisationCause = "constant-stride"
+        cause: CauseCode = "constant-stride"
         if stride is None:
             temporary = self._cpp.SymT.TMP  # what was loaded or computed before
             is_indirect = any(self._cpp.symbol_is_type(symbol, temporary) for symbol in index.free_symbols)
@@ -109,7 +109,7 @@ class _Recorder:
         record_nest(self._log, nest, "access", (outcome, cause, operands), accesses[ranked[0]])
 
 
-def _access(kernel: Any, cause: VectorisationCause, operation: str, buffer: str, index: Any) -> _Access:
+def _access(kernel: Any, cause: CauseCode, operation: str, buffer: str, index: Any) -> _Access:
     node = kernel.current_node.get_name() if kernel.current_node is not None else ""
     return _Access(cause, node, operation, buffer, printed(index))
 

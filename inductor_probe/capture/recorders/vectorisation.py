@@ -36,6 +36,7 @@ from inductor_probe.capture.recorders.decision_log import (
     size_of,
     tests_of,
 )
+from inductor_probe.catalogue import causes_by_test
 from inductor_probe.model.decision import (
     CauseCode,
     Operand,
@@ -50,12 +51,7 @@ _DTYPE = "dtype not in VECTORIZABLE_DTYPES"
 _COUNT, _SHARE = "non_contig_indexing_op_num >= ?", "non_contig_indexing_op_num / op_num >= ?"
 _RANGE, _OPERATIONS = "group[tiling_indices[0]] < ?", "op_num < ?"
 _HALF = ("call_ranges[tiling_indice] < ?", "call_range < ?")
-_LOOPS: dict[str, CauseCode] = {
-    "len(contig_vars) == ?": "no-contiguous-loop",
-    "contig_only": "contiguous-only-loop",
-    "len(contig_vars_sorted) == ? and ?": "two-contiguous-loops",
-}
-"""Tests of `_select_tiling_indices` and the cause where they hold; behind all of them it counts."""
+_LOOPS = "TilingSelect._select_tiling_indices"
 _TAIL_SHARE, _TAIL_LENGTH = "? / op_num > ?", "? * hint_tail_size > ?"
 MOST_ACCESSES = 8
 """Accesses that are named in a decision; all are counted."""
@@ -192,7 +188,7 @@ def _compared(path: CallPath, pattern: str, left: str, right: str) -> dict[str, 
 
 def _loop_cause(nest: Nest) -> CauseCode:
     """Return why `_select_tiling_indices` chooses: by the branch that it returned in."""
-    return cause_of_branch(nest.loop_path, _LOOPS, "most-contiguous-loop")
+    return cause_of_branch(nest.loop_path, causes_by_test("vectorisation", _LOOPS), "most-contiguous-loop")
 
 
 def _uses(nest: Nest) -> dict[str, Operand]:

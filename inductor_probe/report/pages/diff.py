@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from inductor_probe.catalogue.templates import listed
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.diff import (
     BufferChange,
@@ -29,7 +30,7 @@ from inductor_probe.report.document import (
     Piece,
     Table,
 )
-from inductor_probe.report.words.causes.sentences import kind_words, names_of, sentence
+from inductor_probe.report.words.decisions import kind_words, names_of, sentence
 from inductor_probe.report.words.diff import (
     NOT_DECIDED,
     buffer_words,
@@ -47,7 +48,6 @@ from inductor_probe.report.words.diff import (
     shared_facts,
     statement_words,
 )
-from inductor_probe.report.words.templates import listed
 
 _MOST_ENTRIES = 8
 """So many entries of a section are shown, unless all are asked for."""

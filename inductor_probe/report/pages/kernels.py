@@ -38,7 +38,7 @@ from inductor_probe.report.units import (
     table_symbols,
 )
 from inductor_probe.report.words.bounds import BOUNDS_OF, bound_sentence, bound_text
-from inductor_probe.report.words.causes.sentences import short_cause
+from inductor_probe.report.words.decisions import short_cause
 from inductor_probe.report.words.kernels import fact_texts
 from inductor_probe.report.words.layouts import FEATURES
 from inductor_probe.report.words.links import conflict_texts, counted_sources_of_fx

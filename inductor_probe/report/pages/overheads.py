@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from inductor_probe.catalogue.templates import joined
 from inductor_probe.model.bench import RooflineRow
 from inductor_probe.model.call_parts import CallPart, Overheads, Side
 from inductor_probe.model.timing import Roofline
 from inductor_probe.report.document import Block, Cell, Column, Line, Name, Table
 from inductor_probe.report.units import bytes_text, counted, duration, rate_text, three_digits
 from inductor_probe.report.words.remarks import sentence
-from inductor_probe.report.words.templates import joined
 
 _NAME = Column("", fold="middle")
 _ROWS = {

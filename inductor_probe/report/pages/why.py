@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from inductor_probe.catalogue.templates import listed
 from inductor_probe.model.cause import Cause, GraphCauses
 from inductor_probe.model.decision import DECISION_KINDS
 from inductor_probe.model.record import grouped
@@ -32,8 +33,9 @@ from inductor_probe.report.document import (
 )
 from inductor_probe.report.units import bytes_text, counted, duration, first_names
 from inductor_probe.report.words.assembly import compiler_sentence
-from inductor_probe.report.words.causes.sentences import (
+from inductor_probe.report.words.decisions import (
     change_text,
+    code_text,
     kind_words,
     operand_texts,
     place_text,
@@ -44,7 +46,6 @@ from inductor_probe.report.words.causes.sentences import (
     tests_texts,
 )
 from inductor_probe.report.words.remarks import sentence as remark_sentence
-from inductor_probe.report.words.templates import listed
 
 _MOST_PAGES = 5
 """Groups of nodes whose decisions are shown with their evidence; further ones are rows of a table."""
@@ -379,7 +380,7 @@ def _cells(row: _Folded) -> list[Cell]:
         _SIGNS.get(cause.kind, (cause.kind, "dim")),
         (Name(f"{row.about[0]}{others}"), "bold"),
         kind_words(cause.topic) if cause.topic else "not recorded",
-        row_text(cause) if row.alike else f"{row_text(cause)} (largest)",
+        f"{row_text(cause)}{'' if row.alike else ' (largest)'}{_code(cause)}",
         bytes_text(row.cost) if row.cost is not None else "-",
         duration(row.seconds) if row.seconds is not None else "-",
         _change(cause) or "-",
@@ -395,6 +396,10 @@ def row_text(cause: Cause) -> str:
     short = short_cause(decision)
     is_said = short.replace(" ", "-") == decision.outcome
     return short if is_said else f"{decision.outcome}: {short}"
+
+
+def _code(cause: Cause) -> str:
+    return code_text(cause.decision) if cause.decision is not None else ""
 
 
 def decision_lines(causes: Sequence[Cause], name: str) -> Iterator[Block]:

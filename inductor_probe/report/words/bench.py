@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from inductor_probe.catalogue.templates import joined, listed
 from inductor_probe.model.bench import OPERATORS, BenchResult
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark
@@ -12,7 +13,6 @@ from inductor_probe.model.timing import PRISTINE_CALLS, Element, Variant, not_co
 from inductor_probe.report.units import counted, duration, one_word
 from inductor_probe.report.words.own_call import own_sentence
 from inductor_probe.report.words.remarks import sentence
-from inductor_probe.report.words.templates import joined, listed
 
 _RATIO_FROM = 1.5
 """A difference of this factor or more is a ratio; percent are hard to read there."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from inductor_probe.catalogue.templates import fill, listed
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.diff import (
     BufferChange,
@@ -21,8 +22,7 @@ from inductor_probe.model.diff import (
 )
 from inductor_probe.model.proof import Proof, ProofCode
 from inductor_probe.report.units import bytes_text, counted, dims_text
-from inductor_probe.report.words.causes.sentences import short_cause
-from inductor_probe.report.words.templates import fill, listed
+from inductor_probe.report.words.decisions import short_cause
 
 EQUAL = "A and B compute the same with the same code"
 NOT_DECIDED = "no such decision"

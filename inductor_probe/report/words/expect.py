@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from inductor_probe.catalogue.templates import fill, listed
 from inductor_probe.model.expectation import Checked, Standing
 from inductor_probe.report.units import bytes_text, counted
-from inductor_probe.report.words.templates import fill, listed
 
 _FOUND: Mapping[str, str] = {
     "kernels": "{number:# kernel}[: {names}]",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from inductor_probe.catalogue.templates import fill
 from inductor_probe.model.decision import Outcome
 from inductor_probe.model.flip import Flip, FlipReason, FlipResult
-from inductor_probe.report.words.causes.sentences import cause_sentence, sentence
-from inductor_probe.report.words.templates import fill
+from inductor_probe.report.words.decisions import cause_sentence, sentence
 
 REASONS: Mapping[FlipReason, str] = {
     "no-graph": "no graph of that name was compiled[; near it: {near}]",

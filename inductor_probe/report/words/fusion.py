@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from inductor_probe.catalogue.templates import fill
 from inductor_probe.model.fusion import (
     FusionDecision,
     LogMatch,
@@ -16,7 +17,6 @@ from inductor_probe.model.fusion import (
 from inductor_probe.model.ir import Dep, Dim, MemoryDep, StarDep
 from inductor_probe.model.proof import ProofCode
 from inductor_probe.model.setting import CONFIG, Setting
-from inductor_probe.report.words.templates import fill
 
 _DOES = {"waits": "comes after"}
 OUTCOMES: Mapping[Outcome, str] = {

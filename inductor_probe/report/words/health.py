@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from inductor_probe.catalogue.templates import fill
 from inductor_probe.model.health import Diagnostic
 from inductor_probe.report.units import bytes_text
 from inductor_probe.report.words.remarks import sentence, what_and_remedy
-from inductor_probe.report.words.templates import fill
 
 _MOST_SHOWN = 60
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inductor_probe.catalogue.templates import joined
 from inductor_probe.model.kernel_check import KernelCheck, is_interpreted
 from inductor_probe.model.timing import Variant, wrong_groups
 from inductor_probe.report.units import counted
 from inductor_probe.report.words.bench import wrong_sentence
 from inductor_probe.report.words.remarks import sentence
-from inductor_probe.report.words.templates import joined
 
 
 def summary(check: KernelCheck) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from inductor_probe.catalogue.templates import fill
 from inductor_probe.model.layouts import Origin
 from inductor_probe.model.links import Conflict, KernelFx, NodeLink
 from inductor_probe.model.proof import DATA_FLOW, RECORDED, Proof, ProofCode
 from inductor_probe.model.record import grouped
-from inductor_probe.report.words.templates import fill
 
 _STATEMENTS = {
     "AssertScalar": "the wrapper makes the check itself",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inductor_probe.catalogue.templates import fill
 from inductor_probe.model.op_check import FailureCode, FailureKind, OpFailure
-from inductor_probe.report.words.templates import fill
 
 KIND_WORDS: Mapping[FailureKind, str] = {
     "raises": "raises, where eager does not",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inductor_probe.catalogue.templates import joined
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.own_call import (
     NoOwnCall,
@@ -15,7 +16,6 @@ from inductor_probe.model.own_call import (
 )
 from inductor_probe.report.units import counted, duration
 from inductor_probe.report.words.remarks import sentence
-from inductor_probe.report.words.templates import joined
 
 _RATIO_FROM = 1.5
 _PLACES = {1: "1st", 2: "2nd", 3: "3rd"}

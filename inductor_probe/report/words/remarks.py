@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
+from inductor_probe.catalogue.templates import MOST_SUBJECTS, fill, listed, subjects
 from inductor_probe.harness.remarks import MISSING_CONSTANT
 from inductor_probe.harness.remarks import SENTENCES as HARNESS_WORDS
 from inductor_probe.model.remark import Number, Remark, RemarkKind, by_cost
 from inductor_probe.report.units import bytes_text, counted, duration
-from inductor_probe.report.words.causes.sentences import short_cause
+from inductor_probe.report.words.decisions import short_cause
 from inductor_probe.report.words.layouts import format_words
-from inductor_probe.report.words.templates import MOST_SUBJECTS, fill, listed, subjects
 from inductor_probe.report.wrapping import shorten
 
 _Words: TypeAlias = "str | Callable[[dict[str, Any]], str]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from inductor_probe.catalogue.templates import joined, listed
 from inductor_probe.harness.budget import PROCESSES
 from inductor_probe.model.bench import BenchResult
 from inductor_probe.model.comparison import Comparison
@@ -24,7 +25,6 @@ from inductor_probe.report.units import counted
 from inductor_probe.report.words.bench import first_wrong, wrong_sentence, wrong_words
 from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.remarks import sentence
-from inductor_probe.report.words.templates import joined, listed
 
 _RATIO_FROM = 1.5
 _SAYS_NOTHING = 2.0

@@ -20,12 +20,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from inductor_probe.model.remark import Remark
-from inductor_probe.report.units import counted
 
 MOST_SUBJECTS = 3
 _MOST_LISTED = 12
 _UNKNOWN = (None, "", ())
 _OPTIONAL = re.compile(r"\[([^][]*)\]")
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 node`, `2 nodes`, `12,345 lines`."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 class _Formatter(string.Formatter):
@@ -72,6 +76,27 @@ def _optional(part: str, values: Mapping[str, Any]) -> str:
         return _FORMATTER.vformat(part, (), values)
     except KeyError:
         return ""
+
+
+_PLACE = re.compile(r"\{(?P<names>[^{}:]*)(?::(?P<form>[^{}]*))?\}")
+
+
+def in_prose(template: str, value: str = "<{}>") -> str:
+    """Return a template as text: `{steps:# step} {steps:?is/are}` as `<steps> steps are`.
+
+    Args:
+        value: how a value is written.
+    """
+
+    def written(place: re.Match[str]) -> str:
+        names, form = place["names"].split("|"), place["form"] or ""
+        one, _, many = form[1:].partition("/")
+        if form.startswith("?"):
+            return one if names == ["n"] else many  # other numbers have a noun in the plural before
+        name = value.format(names[0].replace("_", " "))
+        return f"{name} {many or one.strip() + 's'}" if form.startswith("#") else name
+
+    return _PLACE.sub(written, template)
 
 
 def listed(names: Sequence[object], most: int = _MOST_LISTED) -> str:

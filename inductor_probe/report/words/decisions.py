@@ -1,7 +1,7 @@
-"""Sentences of decisions, made of the rows of their kind.
+"""Sentences of decisions, made of their entries in the catalogue.
 
 `op0 is scalar: its loop x2 has 3 steps, fewer than 4 (a quarter of a vector of 16), and ...`. A
-code without a row is shown with its operands: `op0 is scalar: too-deep (depth 3)`.
+code without an entry is shown with its operands: `op0 is scalar: too-deep (depth 3)`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from inductor_probe.catalogue import causes_of, kind_of
+from inductor_probe.catalogue.entries import OF_ANY_KIND, By, Source
+from inductor_probe.catalogue.templates import MOST_SUBJECTS, fill, joined, listed
 from inductor_probe.model.cause import TURN, Change
 from inductor_probe.model.decision import Decision, DecisionKind, Operand, TorchFrame, TorchTest
 from inductor_probe.model.setting import CONFIG, Setting
 from inductor_probe.report.units import bytes_text
-from inductor_probe.report.words.causes import WORDS
-from inductor_probe.report.words.causes.rows import KindWords
-from inductor_probe.report.words.templates import MOST_SUBJECTS, fill, joined, listed
 
 _MISSING = (KeyError, ValueError, TypeError, IndexError)
 """What a template raises over operands that it does not have: of another torch, or a damaged file."""
@@ -26,15 +26,20 @@ _MOST_VALUES = 6
 
 
 def sentence(decision: Decision, names: Sequence[str] = ()) -> str:
-    """Return what was decided and why; `names` are what its sides are called, their nodes if left out."""
-    words, values = _words(decision.kind), _values(decision, names)
+    """Return what was decided, why, and the code of that; `names` are what its sides are called, else nodes."""
+    values = _values(decision, names)
     try:
-        row = words.outcomes.get((decision.outcome, decision.cause)) or words.outcomes[decision.outcome]
-        outcome = fill(row, values)
+        outcome = fill(_outcome_sentence(decision), values)
     except _MISSING:
         outcome = f"{values['subject']}: {decision.kind} {decision.outcome}"
     cause = cause_sentence(decision, names)
-    return f"{outcome}: {cause}" if cause else outcome
+    return f"{outcome}: {cause}{code_text(decision)}"
+
+
+def code_text(decision: Decision) -> str:
+    """` [short-inner-range]`, behind what it is the code of; nothing of a code that is shown as it is."""
+    known = decision.cause in OF_ANY_KIND or decision.cause in causes_of(decision.kind)
+    return f" [{decision.cause}]" if known else ""
 
 
 def cause_sentence(decision: Decision, names: Sequence[str] = ()) -> str:
@@ -42,8 +47,7 @@ def cause_sentence(decision: Decision, names: Sequence[str] = ()) -> str:
     try:
         if text := _of_any_kind(decision):
             return text
-        row = _words(decision.kind).causes[decision.cause]
-        return fill(row.sentence, _values(decision, names))
+        return fill(causes_of(decision.kind)[decision.cause].sentence, _values(decision, names))
     except _MISSING:
         return _coded(decision)
 
@@ -53,8 +57,7 @@ def short_cause(decision: Decision) -> str:
     try:
         if text := _of_any_kind(decision):
             return text
-        row = _words(decision.kind).causes[decision.cause]
-        return fill(row.short, _values(decision))
+        return fill(causes_of(decision.kind)[decision.cause].short, _values(decision))
     except _MISSING:
         return _coded(decision)
 
@@ -87,7 +90,7 @@ def change_text(change: Change, decision: Decision) -> str:
     if change.code == TURN:
         return f"probe whatif SCRIPT {values['option']}: for this alone"
     try:
-        effect = fill(_words(decision.kind).changes[change.code], values)
+        effect = fill(_effect(decision, change.code), values)
     except _MISSING:
         effect = "" if change.setting else change.code
     differs = " [results may differ]" if change.differs else ""
@@ -141,8 +144,18 @@ def names_of(decision: Decision) -> tuple[str, ...]:
     return tuple("_".join(group) for group in decision.subjects)
 
 
-def _words(kind: DecisionKind) -> KindWords:
-    return WORDS.get(kind, KindWords({}, {}))
+def _outcome_sentence(decision: Decision) -> str:
+    cause = causes_of(decision.kind).get(decision.cause)
+    if cause is not None and decision.outcome in cause.outcome_words:
+        return cause.outcome_words[decision.outcome]
+    sentences = {outcome.code: outcome.sentence for outcome in kind_of(decision.kind).outcomes}
+    return sentences[decision.outcome]
+
+
+def _effect(decision: Decision, code: str) -> str:
+    changes = causes_of(decision.kind)[decision.cause].changes
+    effects = {one.code: one.effect for one in changes if isinstance(one, By | Source)}
+    return effects[code]
 
 
 def _values(decision: Decision, names: Sequence[str] = ()) -> dict[str, Any]:
@@ -157,7 +170,7 @@ def _values(decision: Decision, names: Sequence[str] = ()) -> dict[str, Any]:
         "function": decision.place.function,
         **operands,
     }
-    return {**values, **_words(decision.kind).derived(operands)}
+    return {**values, **kind_of(decision.kind).derived(operands)}
 
 
 def _named(names: Sequence[str]) -> str:

@@ -1,0 +1,138 @@
+"""Every entry of the catalogue is whole: its operands, its sentences, its place in the installed torch."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.analysis.causes.conditions import CONDITIONS
+from inductor_probe.capture.branches import matches
+from inductor_probe.catalogue import KINDS, causes_by_test, causes_of, faults_of, kind_of
+from inductor_probe.catalogue.entries import By, Cause, Source
+from inductor_probe.model.decision import DECISION_KINDS, DecisionKind
+from tests.builders import decision
+
+ENTRIES = [
+    pytest.param(kind, cause, id=f"{kind}-{code}")
+    for kind in KINDS
+    for code, cause in causes_of(kind).items()
+]
+ALWAYS = {"subject", "n", "first", "second", "others", "function"}
+_FIELD = re.compile(r"(?<!\{)\{([^{}:!]+)")
+
+
+def names_in(template: str) -> set[str]:
+    """Return the values that a template names: of `{isa|flag}` all; of `{'it'}`, which is a text, none."""
+    names = {name for field in _FIELD.findall(template) for name in field.split("|")}
+    return {name for name in names if not name.startswith("'")}
+
+
+def test_every_kind_of_decision_is_in_the_catalogue() -> None:
+    assert {*KINDS} == {*DECISION_KINDS}
+    for kind in KINDS:
+        assert kind_of(kind).code == kind
+        assert len(causes_of(kind)) == len(kind_of(kind).causes)
+
+
+@pytest.mark.parametrize(("kind", "cause"), ENTRIES)
+def test_templates_use_declared_operands_only(kind: DecisionKind, cause: Cause) -> None:
+    of_kind = kind_of(kind)
+    outcomes = {outcome.code: outcome.sentence for outcome in of_kind.outcomes}
+    assert {*cause.outcomes.split()} <= {*outcomes}
+    assert {*cause.outcome_words} <= {*cause.outcomes.split()}
+    declared = {operand.name for operand in of_kind.operands_of(cause)}
+    known = declared | ALWAYS | {*of_kind.derives.split()}
+    texts = [cause.sentence, cause.short]
+    texts += [change.effect for change in cause.changes if isinstance(change, By | Source)]
+    texts += [{**outcomes, **cause.outcome_words}[outcome] for outcome in cause.outcomes.split()]
+    assert {name for text in texts for name in names_in(text)} <= known
+    present = {change.present for change in cause.changes if isinstance(change, By) and change.present}
+    assert present <= declared
+    named = {change.applies for change in cause.changes if isinstance(change.applies, str)}
+    assert named <= {*CONDITIONS}
+    assert cause.example
+
+
+def test_no_operand_is_declared_for_nothing() -> None:
+    for kind in KINDS:
+        of_kind = kind_of(kind)
+        used = {operand.name for cause in of_kind.causes for operand in of_kind.operands_of(cause)}
+        assert [operand.name for operand in of_kind.operands if operand.name not in used] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_change_has_one_effect_in_a_kind(kind: DecisionKind) -> None:
+    effects: dict[str, str] = {}
+    for cause in kind_of(kind).causes:
+        for change in cause.changes:
+            if isinstance(change, By | Source):
+                assert effects.setdefault(change.code, change.effect) == change.effect
+
+
+def _inductor() -> Path:
+    spec = importlib.util.find_spec("torch")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "_inductor"
+
+
+@cache
+def functions_of(file: str) -> dict[str, ast.FunctionDef]:
+    """Return the functions of a file of inductor by their qualified names."""
+
+    def within(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+        for node in body:
+            if isinstance(node, ast.FunctionDef):
+                yield f"{prefix}{node.name}", node
+            if isinstance(node, ast.ClassDef):
+                yield from within(node.body, f"{prefix}{node.name}.")
+            elif isinstance(node, ast.If | ast.Try | ast.With):
+                yield from within(node.body, prefix)
+
+    return dict(within(ast.parse((_inductor() / file).read_text()).body, ""))
+
+
+@pytest.mark.parametrize(("kind", "cause"), ENTRIES)
+def test_the_function_of_a_cause_is_in_the_installed_torch(kind: DecisionKind, cause: Cause) -> None:
+    file, _, function = cause.at.partition(":")
+    functions = functions_of(file)
+    assert function in functions, kind
+    tests = (cause.test,) if isinstance(cause.test, str) else cause.test
+    if tests:
+        # A rule may have another function in another release; then it is in this file all the same.
+        texts = [
+            ast.unparse(node.test) for one in functions.values() for node in ast.walk(one)
+            if isinstance(node, ast.If)
+        ]  # fmt: skip
+        assert any(matches(text, test) for text in texts for test in tests), tests
+
+
+def test_what_a_watched_function_decides_comes_from_its_entries() -> None:
+    tests = causes_by_test("layout", "GraphLowering.decide_layout_opt")
+    assert tests["nconv == ?"] == "only-backward-convolutions"
+    assert {*causes_by_test("rewrite", "fx_passes/pad_mm.py").values()} == {
+        "shape-padding-off", "sizes-aligned", "padding-forced",
+    }  # fmt: skip
+
+
+def test_a_decision_is_checked_against_its_entry() -> None:
+    def faults(cause: str, **operands: bool | int | float | str | tuple[str, ...]) -> list[str]:
+        return [*faults_of(decision("vectorisation", "op0", "scalar", cause, operands=operands))]
+
+    assert faults("short-inner-range", range=3, range_limit=4.0, loop="x2", factor=16) == []
+    assert faults("short-inner-range", range="s0") == []  # a symbolic size
+    assert faults("too-hot") == ["vectorisation: too-hot is not in the catalogue"]
+    assert faults("short-inner-range", degrees=90) == [
+        "vectorisation: short-inner-range has no operand degrees"
+    ]
+    assert faults("short-inner-range", factor=True) == [
+        "vectorisation: short-inner-range: factor is True, not of type int"
+    ]
+    assert faults("turned", flip="vectorise op0", factor=16) == []
+    assert faults("unlisted-test", loop="x1") == []
