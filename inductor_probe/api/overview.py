@@ -321,7 +321,6 @@ class _Maker:
 
     def _cost(self, one: Missed) -> OverviewCost:
         from inductor_probe.report.pages.why import cause_sentence, row_text
-        from inductor_probe.report.words.decisions import code_text
 
         cause = one.cause
         code = cause.decision.cause if cause.decision else cause.remark.code if cause.remark else ""
@@ -329,7 +328,7 @@ class _Maker:
             subject=" + ".join(subject.name for subject in cause.subjects),
             cause=code,
             text=cause_sentence(cause),
-            short=f"{row_text(cause)}{code_text(cause.decision) if cause.decision else ''}",
+            short=row_text(cause),
             share=one.share,
             time=one.time,
             graph=one.graph if len(self._graphs) > 1 else "",

@@ -15,6 +15,7 @@ from inductor_probe.model.explanation import (
     ExplainedOutcome,
     Explanation,
 )
+from inductor_probe.model.flip import example_of
 from inductor_probe.model.setting import CONFIG
 
 
@@ -74,4 +75,4 @@ def _change(change: By | Source | Turn) -> ExplainedChange:
         case Source(code=name, effect=effect, differs=differs):
             return ExplainedChange("source", name, None, in_prose(effect), differs)
         case Turn(flip=flip):
-            return ExplainedChange("flip", f"--{flip}")
+            return ExplainedChange("flip", example_of(flip))

@@ -114,6 +114,7 @@ _NOT_STRICT = ("elements", "rows-per-column", "rows")
 
 _ACCESSES_OF = "first_does second_does first_index first_ranges second_index second_ranges"
 _RANGES_OF = "first_nest second_nest first_ranges second_ranges first_reduction second_reduction"
+_FUSED = "buffers round step score reordered first_ms second_ms fused_ms"
 _NUMELS = "first_numel second_numel first_rnumel second_rnumel"
 
 _FUSE_TWO_NODES = "scheduler.py:Scheduler.fuse_two_nodes"
@@ -216,29 +217,29 @@ OUTCOMES = (
 )  # fmt: skip
 
 CAUSES = (
-    Cause("producer-and-consumer", "fused", _FUSE_TWO_NODES, "",
+    Cause("producer-and-consumer", "fused", _FUSE_TWO_NODES, _FUSED,
         "step {step} of round {round}; {second} reads what {first} writes ({buffers:4})"
         f"[; torch counts {{shared_bytes}} as shared]{_TIMED}", "step {step}, {second} reads {first}",
         example="exponential = x.exp(); (exponential, exponential + x), x: float32 (64, 64)"),
-    Cause("common-buffer", "fused", _FUSE_TWO_NODES, "",
+    Cause("common-buffer", "fused", _FUSE_TWO_NODES, _FUSED,
         "step {step} of round {round}; both use {buffers:4}[; torch counts {shared_bytes} as shared]"
         f"{_TIMED}", "step {step}, both use {buffers:2}", example="(x + 1, x * 2), x: float32 (64, 64)"),
-    Cause("outer-loops", "fused", _FUSE_TWO_NODES, "depth",
+    Cause("outer-loops", "fused", _FUSE_TWO_NODES, f"depth {_FUSED}",
         "step {step} of round {round}; they have their {depth:# outermost loop} in common, and inner "
         "loops each[; torch counts {shared_bytes} as shared]",
         "step {step}, {depth:# outer loop} in common",
         example="x - x.sum(-1, keepdim=True), x: float32 (64, 64)"),
-    Cause("template-epilogue", "fused", _FUSE_TWO_NODES, "",
+    Cause("template-epilogue", "fused", _FUSE_TWO_NODES, _FUSED,
         "step {step} of round {round}; the template {first} computes {second} of its result, before it "
         f"writes it[; torch counts {{shared_bytes}} as shared]{_TIMED}",
         "step {step}, in the template {first}",
         example="torch.bmm(x, y) * 2, with max_autotune = True, max_autotune_gemm_backends = 'CPP'"),
-    Cause("template-prologue", "fused", _FUSE_TWO_NODES, "",
+    Cause("template-prologue", "fused", _FUSE_TWO_NODES, _FUSED,
         "step {step} of round {round}; the template {second} computes {first} as it reads its operand"
         f"{_TIMED}", "step {step}, in the template {second}",
         example="torch.mm(x.to(torch.float32), y), with max_autotune = True, max_autotune_gemm_backends = "
         "'TRITON', prologue_fusion = True, benchmark_epilogue_fusion = True"),
-    Cause("mix-order-reductions", "fused", _FUSE_TWO_NODES, "",
+    Cause("mix-order-reductions", "fused", _FUSE_TWO_NODES, _FUSED,
         "step {step} of round {round}; they reduce {buffers:4} over different dimensions, and one kernel "
         "reads it once for both", "step {step}, two reductions of {buffers:2}",
         example="(x.sum(-1), x.sum(0)), with triton.mix_order_reduction = True"),
@@ -249,12 +250,12 @@ CAUSES = (
     Cause("combo-kernel", "fused", "scheduler.py:Scheduler.create_combo_kernel_nodes", "parts",
         "they are independent, and each keeps a loop of its own", "{parts:# independent part}",
         outcome_words=_IN_ONE, example="(x + 1, y + 1), with combo_kernels = True"),
-    Cause("accesses-differ", "refused", _CHOICES, f"buffer {_ACCESSES_OF}",
+    Cause("accesses-differ", "refused", _CHOICES, f"buffer buffers {_ACCESSES_OF}",
         f"{_ACCESSES}[; {{gather}}]; torch counts a buffer as shared only where both use it at the same "
         "index in the same loops, so it counts 0 bytes", "{buffer} at {first_short} and {second_short}",
         changes=(_EQUAL_ACCESS, Turn("fuse", applies="same-loops")),
         example="(x + 1, x.flip(0) * 2), x: float32 (64, 64)"),
-    Cause("loop-order-differs", "refused", _CHOICES, f"buffer cpu both_reduce {_ACCESSES_OF}",
+    Cause("loop-order-differs", "refused", _CHOICES, f"buffer buffers cpu both_reduce {_ACCESSES_OF}",
         f"{_ACCESSES}; these would be equal in another order of loops, and torch[ {{reorders}}], "
         "so it counts 0 bytes as shared", "{buffer} in another order of loops",
         changes=(By("loop_ordering_after_fusion", "True",
@@ -262,7 +263,7 @@ CAUSES = (
         applies=where("cpu", False)), _EQUAL_ACCESS, Turn("fuse", applies="same-loops")),
         example="exponential = x.exp(); (exponential, (exponential.t() + 1).contiguous()), x: float32 "
         "(64, 64)"),
-    Cause("loop-sizes-differ", "refused", _CHOICES, f"buffer cpu both_reduce {_ACCESSES_OF}",
+    Cause("loop-sizes-differ", "refused", _CHOICES, f"buffer buffers cpu both_reduce {_ACCESSES_OF}",
         f"{_ACCESSES}: the same elements in the same order, but in loops of other sizes, so torch counts "
         "0 bytes as shared", "{buffer} in loops of other sizes", changes=(_EQUAL_RANGES,),
         example="(x + 1, x.view(4, 15).sum(-1))"),
@@ -342,7 +343,7 @@ CAUSES = (
         "one of them is a template, and the C++ backend fuses into it only what reads its result",
         "a template, which the other does not read",
         example="(torch.bmm(x, y), x * 2), with max_autotune = True, max_autotune_gemm_backends = 'CPP'"),
-    Cause("epilogue-index-differs", "refused", _CPP_VERTICAL, "node reads_at writes_at",
+    Cause("epilogue-index-differs", "refused", _CPP_VERTICAL, "node buffers reads_at writes_at",
         "{first} is a template, and a C++ template computes with its result only what reads it and writes "
         "at one index: {node} reads {buffers:3} at {reads_at:3} and writes at {writes_at:3}",
         "reads at {reads_at:1}, writes at {writes_at:1}",
@@ -377,7 +378,8 @@ CAUSES = (
         "{second} is a template that takes its operands from memory only: nothing is computed as it reads "
         "them", "a template without prologues",
         example="torch.bmm(x.exp(), y), with max_autotune = True, max_autotune_gemm_backends = 'CPP'"),
-    Cause("slower-when-timed", "refused", "scheduler.py:Scheduler.speedup_by_fusion", "slowdown",
+    Cause("slower-when-timed", "refused", "scheduler.py:Scheduler.speedup_by_fusion",
+        "slowdown first_ms second_ms fused_ms",
         "[one kernel for both took {fused_ms:.4f} ms when torch timed it, and two {first_ms:.4f} and "
         "{second_ms:.4f}][torch timed it {slowdown} times as slow]",
         "[timed: {fused_ms:.4f} ms > {first_ms:.4f} + {second_ms:.4f}][timed {slowdown}x as slow]",
@@ -415,7 +417,7 @@ CAUSES = (
         "reductions {first_rnumel} to {first_numel}, {second_rnumel} to {second_numel}",
         example="(x.sum(-1), x.sum())"),
     Cause("mix-order-limit", "refused", "scheduler.py:MixOrderReduction.can_fuse",
-        "limit check value rows columns",
+        "limit check value rows columns buffers",
         "they reduce {buffers:3} over different dimensions; torch has one kernel for two such reductions, "
         "but {unmet}", "mix-order: {unmet_short}", changes=(By("triton.mix_order_reduction", "True",
         "computes reductions over different dimensions in one kernel", is_default=True,
@@ -496,7 +498,7 @@ KIND = Kind(
     OUTCOMES,
     OPERANDS,
     CAUSES,
-    common="shared_bytes round step score buffers reordered first_ms second_ms fused_ms",
+    common="shared_bytes",
     derived=_derived,
     derives="first_loops second_loops first_at second_at first_short second_short would outer_why nests "
     "complete unmet unmet_short reorders gather others",

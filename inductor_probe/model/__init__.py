@@ -9,7 +9,7 @@ nodes, kernels, formula     concluded: a row a node, a row a kernel, a loop body
 fusion, autotuning          concluded: what was fused and why, what a template was chosen among
 pages, diff, check, runs    concluded: a page of a name, two graphs compared, a dump as a whole, runs on disk
 decision, cause             recorded: what torch decided, on what; concluded: why, and what turns it
-expectation, kernel_causes  what is expected of a graph; what decided how its kernels are
+expectation, explanation    what is expected of a graph; what a cause means
 flip, setting               a decision that is to be turned by name, and what became of that; one of torch's
 timing, bench, cpp_program  bench files: what they measured, what that says; a kernel as a C++ program
 comparison, own_call        a ratio with its interval; the user's own call, and its parts (call_parts)

@@ -1,7 +1,7 @@
 """Why something of a graph is as it is: a decision, whom it concerns, what is at stake, what would turn it.
 
 A `Cause` is made by `analysis/causes` of a recorded `Decision` and the graph, or of what the dump proves
-where nothing was recorded. It holds no sentence (`report/words/causes`).
+where nothing was recorded. It holds no sentence (`catalogue/`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Change(Struct, frozen=True):
     it is turned by name (`TURN`).
 
     Attributes:
-        code: what it does; `report/words/causes` has its sentence.
+        code: what it does; the entry of the cause in `catalogue/` has its sentence.
         operands: named values of the sentence, beside those of the decision.
         differs: whether it changes what is computed, by more than rounding: other random numbers, another
             value of a parameter. Of others nothing is claimed: `probe whatif` compares their results.

@@ -40,7 +40,8 @@ class ExplainedChange(Struct, frozen=True):
 
     Attributes:
         type: a setting of torch, a change of the user's source, or a flip of `probe whatif`.
-        name: of the setting, or the option of the flip. value: to try; None where it depends on the decision.
+        name: of the setting, or the flip's option for some names: `--fuse op3,op4`.
+        value: to try; None where it depends on the decision.
         text: what it does, or what to write.
         differs: whether it changes results by more than rounding. Of others nothing is claimed: `probe
             whatif` compares their results.

@@ -208,6 +208,11 @@ def parse_flip(text: str) -> Flip:
     return flip_of(kind, argument.strip())
 
 
+def example_of(kind: FlipKind) -> str:
+    """`--fuse op3,op4`."""
+    return f"--{kind} {_FORMS[kind].example}"
+
+
 def flip_of(kind: FlipKind, argument: str) -> Flip:
     """Return the flip of an option and its argument: of `layout` and `buf3=channels_last`.
 
@@ -221,19 +226,19 @@ def flip_of(kind: FlipKind, argument: str) -> Flip:
         # `--split 4` has no subject: what stands alone is the value.
         named, value = "", named
     elif form.values is None and equals:
-        raise ProbeError(f"--{kind} takes no value: {argument}", f"for example --{kind} {form.example}")
+        raise ProbeError(f"--{kind} takes no value: {argument}", f"for example {example_of(kind)}")
     subjects = tuple(named.split(",")) if named else ()
     if len(subjects) not in form.subjects or not all(map(_NAME.fullmatch, subjects)):
         counts = " or ".join(
             ("no name", "one name", "two names, with a comma between")[n] for n in form.subjects
         )
-        raise ProbeError(f"invalid {written}: it takes {counts}", f"for example --{kind} {form.example}")
+        raise ProbeError(f"invalid {written}: it takes {counts}", f"for example {example_of(kind)}")
     if len(set(subjects)) != len(subjects):
         raise ProbeError(f"{written} names {subjects[0]} twice")
     if form.values is int and not (value.isdecimal() and 0 < int(value) < 2**31):
         raise ProbeError(
             f"invalid {written}: expected a number over 0, not {value!r}",
-            f"for example --{kind} {form.example}",
+            f"for example {example_of(kind)}",
         )
     if isinstance(form.values, tuple) and value not in form.values:
         raise ProbeError(f"invalid {written}: no value {value!r}", near_names(value, form.values))

@@ -3,7 +3,7 @@
 `pages/` (records to documents, a module a subject), `document` (heading, facts, table, remark, code,
 formula, picture, fold), `terminal`, `html`, `markdown` (the back ends), `json_form` (how much of an answer
 is JSON), `github` (annotations, a job's summary), `wrapping` (where a text may be broken or cut), `words/`
-(code to sentence: the only English), `plots/` (SVG).
+(code to sentence; those of decisions are in `catalogue/`), `plots/` (SVG).
 
 What was decided here:
 

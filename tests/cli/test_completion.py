@@ -84,6 +84,8 @@ def offered(here: Path) -> Callable[[str], list[str]]:
         ("probe nodes model__0", {"model__0_inference_0.0"}),
         ("probe nodes model__0 --kernel cpp", {"cpp_fused_flip_0"}),
         ("probe fusion op", {"op0"}),
+        ("probe explain few-sh", {"few-shared-bytes"}),
+        ("probe why --kind threads,la", {"threads,layout"}),
         ("probe diff a", {"aa"}),
         ("probe check torch_", {"torch_compile_debug/"}),
         ("probe bench-kernel mod", {"model__0_inference_0.0"}),

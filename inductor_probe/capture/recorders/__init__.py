@@ -12,9 +12,10 @@ A cause is read off the way that torch took through a function that is watched (
 whose operands it compared. A literal of torch's is never written here. `loops`, `copies`, `fusion*`,
 `fallback`, `extern_kernels`, `tiling`, `configs` and others still read conditions of torch again.
 
-To record another decision: a module here, its places in `torch_places.py`, its codes in `model/decision.py`,
-the sentence of each code in `report/words/causes/`, and a program in `tests/proving_ground` that shows the
-code, with the flip that turns the decision.
+To record another decision: a module here, its places in `torch_places.py`, an entry for each cause in
+`catalogue/`, and a program in `tests/proving_ground` that shows the cause, with the flip that turns the
+decision. A cause, or an operand, that has no entry becomes a note in the manifest (`faults_of`), which the
+tests of the proving ground take for a fault.
 """
 
 from __future__ import annotations

@@ -80,8 +80,12 @@ def _changes(changes: Sequence[ExplainedChange]) -> Iterator[tuple[str, Inline]]
     for number, change in enumerate(changes):
         yield "or by" if number else "changed by", change_line(change)
     if changes:
-        of = "the others" if any(change.differs for change in changes) else "these"
-        yield "results", f"{of} are not known to change any but by rounding: probe whatif compares them"
+        others = [change for change in changes if not change.differs]
+        of = "these" if len(others) == len(changes) else "others"
+        yield (
+            "results",
+            f"{of} are not known to change any but by rounding: probe whatif compares" if others else "",
+        )
 
 
 def change_line(change: ExplainedChange) -> str:
@@ -94,4 +98,4 @@ def change_line(change: ExplainedChange) -> str:
         case "source":
             return f"{change.text}{differs}"
         case "flip":
-            return f"probe whatif SCRIPT {change.name} NAME: for this alone"
+            return f"probe whatif SCRIPT {change.name}: for these names alone"

@@ -1,1 +1,1 @@
-"""Sentences for typed records: the only place that has them, and nothing reads one back."""
+"""Sentences for typed records: nothing reads one back. Those of decisions are in `catalogue/`."""

@@ -26,7 +26,7 @@ _MOST_VALUES = 6
 
 
 def sentence(decision: Decision, names: Sequence[str] = ()) -> str:
-    """Return what was decided, why, and the code of that; `names` are what its sides are called, else nodes."""
+    """Return what was decided, why, and its code; `names` are what its sides are called, else their nodes."""
     values = _values(decision, names)
     try:
         outcome = fill(_outcome_sentence(decision), values)
