@@ -35,8 +35,7 @@ fusion-size-limit  fusion
   changed by  torch._inductor.config.max_fusion_size: lets a fused node have as
               many nodes
   or by       probe whatif SCRIPT --fuse op3,op4: for these names alone
-  results     these are not known to change any but by rounding: probe whatif
-              compares
+  results     not known to differ but by rounding: probe whatif compares them
 
 operand       type         what it is
 nodes         size, nodes  of the fused node
@@ -59,7 +58,7 @@ def test_a_change_that_changes_results_says_so() -> None:
     page, other = (" ".join(screen(code).split()) for code in ("fallback-random", "no-lowering"))
     assert "eager mode [results may differ]" in page
     assert "[results may differ]" not in other
-    assert "these are not known to change any but by rounding" in other
+    assert "results not known to differ but by rounding" in other
 
 
 def test_the_list_has_every_code_below_its_kind() -> None:

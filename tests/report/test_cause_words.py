@@ -32,7 +32,8 @@ def test_vectors_of_tiles_with_too_few_rows_are_not_called_less_than_full() -> N
     }
     cause = decided("vectorisation", "underfilled", "range-below-vector", **operands)
     assert sentence(cause) == (
-        "op0 is vectorised, but no tile is full: along x0 only 8 of 16 rows of tiles are filled, by a mask"
+        "op0 is vectorised, but no tile is full: along x0 only 8 of 16 rows of tiles are filled, by a mask "
+        "[range-below-vector]"
     )
     assert short_cause(cause) == "8 of 16 rows of tiles filled"
     wide = operands | {"ranges": (16, 9), "full_vectors": ("1", "0"), "tails": ("0", "9")}
@@ -52,7 +53,7 @@ def test_the_sentence_of_a_short_inner_loop() -> None:
     cause = decided("vectorisation", "scalar", "short-inner-range", **operands)
     assert sentence(cause) == (
         "op0 is scalar: its loop x2 has 3 steps, fewer than 4 (a quarter of a vector of 16), and "
-        "2 operations are fewer than the 10 that would be worth it"
+        "2 operations are fewer than the 10 that would be worth it [short-inner-range]"
     )
     assert short_cause(cause) == "inner range 3 < 16/4 with 2 operations"
 
@@ -90,7 +91,7 @@ def test_a_change_says_its_value_and_the_present_one_and_claims_no_safety() -> N
     assert isinstance(off, By)
     assert off.differs
     assert "[results may differ]" in change_text(Change("freezing", differs=True), frozen)
-    assert sentence(frozen).endswith("what changes a parameter after the compile is not seen")
+    assert sentence(frozen).endswith("what changes a parameter after the compile is not seen [parameters]")
 
 
 def test_an_operator_of_the_user_s_is_not_torch_s_own() -> None:
@@ -109,7 +110,7 @@ def test_a_clone_before_an_operator_that_changes_it_is_not_said_to_change_nothin
     )  # fmt: skip
     assert sentence(removed) == (
         "clone was removed, and arg0_1 used in its place: aten.clone gives the values of its operand in the "
-        "same size, strides and dtype; auto_functionalized_v2 changes in place what it takes"
+        "same size, strides and dtype; auto_functionalized_v2 changes in place what it takes [no-op]"
     )
 
 
@@ -124,7 +125,7 @@ def test_a_loop_shorter_than_its_vector_says_how_often_threads_start() -> None:
     assert sentence(cause) == (
         "op0 shares x3 among 8 threads 1,568 times in a call: torch divides the loop inside where it has "
         "more than 300 times the steps of those around it, and counts 0 of these, as x2 (4) is shorter than "
-        "a vector; there are 1,568, at each of which a team of threads starts and ends"
+        "a vector; there are 1,568, at each of which a team of threads starts and ends [outer-loops-rounded]"
     )
     assert short_cause(cause) == "1,568 starts of 8 threads, counted as 0"
 

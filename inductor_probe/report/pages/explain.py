@@ -81,11 +81,9 @@ def _changes(changes: Sequence[ExplainedChange]) -> Iterator[tuple[str, Inline]]
         yield "or by" if number else "changed by", change_line(change)
     if changes:
         others = [change for change in changes if not change.differs]
-        of = "these" if len(others) == len(changes) else "others"
-        yield (
-            "results",
-            f"{of} are not known to change any but by rounding: probe whatif compares" if others else "",
-        )
+        of = "" if len(others) == len(changes) else "of other changes "
+        text = f"{of}not known to differ but by rounding: probe whatif compares them"
+        yield "results", text if others else ""
 
 
 def change_line(change: ExplainedChange) -> str:

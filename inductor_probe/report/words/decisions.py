@@ -33,7 +33,7 @@ def sentence(decision: Decision, names: Sequence[str] = ()) -> str:
     except _MISSING:
         outcome = f"{values['subject']}: {decision.kind} {decision.outcome}"
     cause = cause_sentence(decision, names)
-    return f"{outcome}: {cause}{code_text(decision)}"
+    return f"{outcome}: {cause}{'' if cause.startswith(decision.cause) else code_text(decision)}"
 
 
 def code_text(decision: Decision) -> str:
