@@ -104,11 +104,10 @@ def test_the_ledger_has_what_was_missed_first_and_folds_equal_decisions(
     assert screen("why", recorded("aa_separable_cl", decisions)) == snapshot("""\
 model__0_inference_0.0  3 decisions (2 missed, 1 passed), 1 tried and not kept
 ! missed at op1: 11.2 MiB, changed by cpp.enable_tiling_heuristics = False
-        about   decision                                                         bytes
-missed  op1 +1  scalar: inner range 3 < 16/4 with 2 operations                11.2 MiB
-                [short-inner-range]
+        about   kind           decision                                                 bytes
+missed  op1 +1  vectorisation  scalar: inner range 3 < 16/4 with 2 operations        11.2 MiB
+                               [short-inner-range]
     changed by  cpp.enable_tiling_heuristics = False
-left out at 100 columns: kind (a pipe has them)
   --all shows 1 decision more, which went well
 """)
 
@@ -179,10 +178,10 @@ probe show op0 shows all that the dump itself proves
     assert screen("why", "--kind", "vectorisation", FLIP) == snapshot("""\
 model__0_inference_0.0  1 conclusion (1 missed), no recorded decision
 ! missed at cpp_fused_flip_0: 294 KiB
-        about             decision                                                        bytes
-missed  cpp_fused_flip_0  1 of 1 loop nest is scalar (kernel reads and writes 294       294 KiB
-                          KiB); the dump does not record why (read)
-left out at 100 columns: kind (a pipe has them)
+        about             kind           decision                                              bytes
+missed  cpp_fused_flip_0  vectorisation  1 of 1 loop nest is scalar (kernel reads and        294 KiB
+                                         writes 294 KiB); the dump does not record why
+                                         (read)
 not recorded in this dump: vectorisation (`probe dump SCRIPT` of this version records what torch
 decides, and why)
 probe kernels, probe fusion and probe layouts show all that the dump itself proves

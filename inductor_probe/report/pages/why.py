@@ -326,7 +326,7 @@ _COLUMNS = (
     Column("", fold="never"),
     Column("about", most=_MOST_NAME, fold="middle", least=14),
     Column("kind", fold="never", rank=2),
-    Column("decision", most=60),
+    Column("decision", most=52),
     Column("bytes", right=True, fold="never"),
     Column("time", right=True, fold="never"),
     Column("changed by", most=44, rank=3, below=True),
