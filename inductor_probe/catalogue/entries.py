@@ -2,11 +2,11 @@
 
 A cause is one entry, data only:
 
-    Cause("short-inner-range", "scalar", _SELECT_TILING, "loop range range_limit ...",
-        "its loop {loop} has {range} steps, fewer than {range_limit:g} ...",
-        "inner range {range} < {factor}/{parts} with {operations:# operation}",
-        changes=(By("cpp.enable_tiling_heuristics", "False", "vectorises ..."), Turn("vectorise")),
-        example="image.flip(-1), image: bfloat16 (1, 3, 64, 64) channels-last"),
+    Cause("few-shared-bytes", "refused", _HORIZONTAL, "threshold",
+        "neither reads what the other writes, and what both read is {shared_bytes}, fewer than ...",
+        "{shared_bytes} shared < {threshold} B",
+        changes=(By("score_fusion_memory_threshold", number("shared_bytes"), "..."), Turn("fuse")),
+        example="(x + scalar, y * scalar)"),
 
 Its sentences are templates (`catalogue/templates.py`), whose values are the operands that the entry names and
 

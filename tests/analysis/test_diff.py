@@ -241,7 +241,7 @@ def test_a_decision_about_nodes_that_are_grouped_otherwise_is_compared_with_its_
     first, second, *_ = first_group().split("_")
     both = decided(1, "vectorised", "contiguous-only-loop", f"{first} {second}")
     alike = decided(1, "vectorised", "most-contiguous-loop", first)
-    scalar = decided(2, "scalar", "short-inner-range", second)
+    scalar = decided(2, "scalar", "no-vector-isa", second)
     diff = decisions_diff([both], [alike, scalar])
     assert [(change.a, change.b) for change in diff.decisions] == [(both, scalar)]
     diff = decisions_diff([alike, scalar], [both])

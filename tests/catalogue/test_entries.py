@@ -123,16 +123,14 @@ def test_what_a_watched_function_decides_comes_from_its_entries() -> None:
 
 def test_a_decision_is_checked_against_its_entry() -> None:
     def faults(cause: str, **operands: bool | int | float | str | tuple[str, ...]) -> list[str]:
-        return [*faults_of(decision("vectorisation", "op0", "scalar", cause, operands=operands))]
+        return [*faults_of(decision("threads", "op0", "parallel", cause, operands=operands))]
 
-    assert faults("short-inner-range", range=3, range_limit=4.0, loop="x2", factor=16) == []
-    assert faults("short-inner-range", range="s0") == []  # a symbolic size
-    assert faults("too-hot") == ["vectorisation: too-hot is not in the catalogue"]
-    assert faults("short-inner-range", degrees=90) == [
-        "vectorisation: short-inner-range has no operand degrees"
+    assert faults("loops-divided", threads=2, iterations=192, loops=("x0",), is_reduction=False) == []
+    assert faults("loops-divided", iterations="s0") == []  # a symbolic size
+    assert faults("too-hot") == ["threads: too-hot is not in the catalogue"]
+    assert faults("loops-divided", degrees=90) == ["threads: loops-divided has no operand degrees"]
+    assert faults("loops-divided", threads=True) == [
+        "threads: loops-divided: threads is True, not of type int"
     ]
-    assert faults("short-inner-range", factor=True) == [
-        "vectorisation: short-inner-range: factor is True, not of type int"
-    ]
-    assert faults("turned", flip="vectorise op0", factor=16) == []
-    assert faults("unlisted-test", loop="x1") == []
+    assert faults("turned", flip="threads 2", starts=16) == []
+    assert faults("unlisted-test", loops=("x1",)) == []

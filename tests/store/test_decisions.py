@@ -13,7 +13,7 @@ from inductor_probe.store.decisions import parse_decisions, read_decisions, writ
 from tests.builders import PLACE, decision
 
 SCALAR = decision(
-    "vectorisation", "op0 op1", "scalar", "short-inner-range",
+    "vectorisation", "op0 op1", "scalar", "too-short",
     operands={"loop": "x2", "range": 3, "range_limit": 4.0}, stack=(PLACE,),
 )  # fmt: skip
 VECTOR = decision(

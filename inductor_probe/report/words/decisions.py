@@ -37,7 +37,7 @@ def sentence(decision: Decision, names: Sequence[str] = ()) -> str:
 
 
 def code_text(decision: Decision) -> str:
-    """` [short-inner-range]`, behind what it is the code of; nothing of a code that is shown as it is."""
+    """` [few-shared-bytes]`, behind what it is the code of; nothing of a code that is shown as it is."""
     known = decision.cause in OF_ANY_KIND or decision.cause in causes_of(decision.kind)
     return f" [{decision.cause}]" if known else ""
 
@@ -195,7 +195,7 @@ def _text(value: Any) -> str:
 
 
 def _coded(decision: Decision) -> str:
-    """`short-inner-range (range 3, operations 2)`."""
+    """`few-shared-bytes (shared bytes 4, threshold 10)`."""
     operands = ", ".join(operand_texts(decision))
     return f"{decision.cause} ({operands})" if operands else decision.cause
 
