@@ -114,12 +114,8 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "configs",
-    "with how many configs a Triton kernel may run: several are timed when it is first called",
-    OUTCOMES,
-    OPERANDS,
-    CAUSES,
-    common="kernel heuristic configs size_hints numels num_load num_reduction hint",
-    derived=_derived,
+    "configs", "with how many configs a Triton kernel may run: several are timed when it is first called",
+    OUTCOMES, OPERANDS, CAUSES,
+    common="kernel heuristic configs size_hints numels num_load num_reduction hint", derived=_derived,
     derives="count sizes",
-)
+)  # fmt: skip

@@ -102,14 +102,11 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "cudagraphs",
-    "whether CUDA graphs replay a graph",
-    OUTCOMES,
-    OPERANDS,
-    CAUSES,
+    "cudagraphs", "whether CUDA graphs replay a graph",
+    OUTCOMES, OPERANDS, CAUSES,
     derived=lambda operands: {
         "n_cut": len(operands.get("nodes", ())),
         "n_inputs": len(operands.get("inputs", ())),
     },
     derives="n_cut n_inputs",
-)
+)  # fmt: skip

@@ -75,8 +75,7 @@ CAUSES = (
         "inductor has neither a lowering nor a decomposition of the operator", "no lowering of {operator}",
         changes=(Source("lowering-or-decomposition",
         "register a decomposition (torch.library.custom_op: write it in operators that inductor knows), or a "
-        "lowering"),),
-        example="what an operator without a lowering makes"),
+        "lowering"),), example="what an operator without a lowering makes"),
     Cause("decomposition-declined", "extern", _CALL_FUNCTION, "types",
         "inductor has no lowering of the operator, and its decomposition, {function}, returned "
         "NotImplemented for {types}", "not decomposed for {types}", changes=(Source("decomposed-type",
@@ -159,8 +158,7 @@ CAUSES = (
         applies=unless("constant_weight", False)), Source("constant-weight-and-autotune",
         "make the second operand a parameter of the module, compile without gradients with "
         "torch._inductor.config.freezing = True, and set max_autotune",
-        applies=where("constant_weight", False))),
-        example="values @ (values + 1), values: float32 (32, 32)"),
+        applies=where("constant_weight", False))), example="values @ (values + 1), values: float32 (32, 32)"),
     Cause("template-backend-off", "extern", "utils.py:_use_autotune_backend", "device backend backends",
         "{backend} is not among the backends of autotuning: {backends}", "no {backend} in the backends",
         outcome_words=_LIBRARY, changes=(By("max_autotune_gemm_backends", _with_backend,
@@ -204,12 +202,6 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "fallback",
-    "why torch's own kernel, or a library's, is called for a node",
-    OUTCOMES,
-    OPERANDS,
-    CAUSES,
-    common="operator fx",
-    derived=_derived,
-    derives="without_sorts own",
-)
+    "fallback", "why torch's own kernel, or a library's, is called for a node",
+    OUTCOMES, OPERANDS, CAUSES, common="operator fx", derived=_derived, derives="without_sorts own",
+)  # fmt: skip

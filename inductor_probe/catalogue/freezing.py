@@ -66,11 +66,7 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "freezing",
-    "which parameters of a graph became constants",
-    OUTCOMES,
-    OPERANDS,
-    CAUSES,
-    derived=lambda operands: {"does": "changes" if operands.get("changed") else "returns"},
-    derives="does",
-)
+    "freezing", "which parameters of a graph became constants",
+    OUTCOMES, OPERANDS, CAUSES,
+    derived=lambda operands: {"does": "changes" if operands.get("changed") else "returns"}, derives="does",
+)  # fmt: skip

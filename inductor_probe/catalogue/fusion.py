@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, Turn
+from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, Turn, several
 from inductor_probe.catalogue.shared import number, unless, where
 from inductor_probe.model.decision import Decision
 
@@ -132,27 +132,20 @@ _CHECK_OUTER_FUSION_LOOP_LEVEL_ATTR = (
 )
 
 OPERANDS = (
-    Operand("round", "int", "of fusion, from 1"),
-    Operand("step", "int", "of all fusions, from 1"),
+    *several("round step", "int", "of fusion, and of all fusions, from 1"),
     Operand("score", "text", "by which torch sorted the pairs"),
     Operand("shared_bytes", "size", "that torch counts as shared", "bytes"),
     Operand("buffers", "names", "that both use"),
     Operand("reordered", "flag", "in the round that may give loops another order"),
-    Operand("first_ms", "number", "one kernel for the first alone, as torch timed it", "ms"),
-    Operand("second_ms", "number", "one for the second alone", "ms"),
-    Operand("fused_ms", "number", "one for both", "ms"),
+    *several("first_ms second_ms fused_ms", "number", "of a kernel for each, and for both, as timed", "ms"),
     Operand("slowdown", "text", "how many times as slow both in one kernel are"),
     Operand("depth", "int", "outer loops in common", "loops"),
     Operand("parts", "int", "of the kernel, each with loops of its own"),
     Operand("buffer", "text", "what keeps them apart"),
-    Operand("first_does", "text", "reads, writes or updates (in place)"),
-    Operand("second_does", "text", "the same of the second"),
-    Operand("first_index", "text", "of its access, `all` where it is no index"),
-    Operand("first_ranges", "text", "of its loops"),
-    Operand("second_index", "text", "of the access of the second"),
-    Operand("second_ranges", "text", "of its loops"),
-    Operand("first_reduction", "text", "sizes of the loops that it reduces"),
-    Operand("second_reduction", "text", "of the second"),
+    *several("first_does second_does", "text", "what each does with it: reads, writes or updates (in place)"),
+    *several("first_index second_index", "text", "of the access of each, `all` where it is no index"),
+    *several("first_ranges second_ranges", "text", "of the loops of each"),
+    *several("first_reduction second_reduction", "text", "sizes of the loops that each reduces"),
     Operand("cpu", "flag", "torch reorders loops for GPUs only"),
     Operand("both_reduce", "flag", "it does not reorder those of two reductions"),
     Operand("threshold", "number", "from which torch fuses such nodes", "bytes"),
@@ -161,34 +154,24 @@ OPERANDS = (
     Operand("reusable_elements", "size", "of buffers whose last use both are", "elements"),
     Operand("factor", "number", "as torch compares"),
     Operand("distance", "int", "how far apart in the order of nodes", "nodes"),
-    Operand("first_device", "text", "where it runs"),
-    Operand("second_device", "text", "where the other runs"),
+    *several("first_device second_device", "text", "where each runs"),
     Operand("node", "text", "that must run between, or that reads at another index than it writes"),
     Operand("through", "names", "a fused node that depends on one of them, and the other on it"),
     Operand("vertical", "flag", "whether one reads what the other writes"),
     Operand("outer_depth", "int", "outer loops that agree", "loops"),
-    Operand("first_nest", "text", "of an outer-loop fused node, the nest that was compared"),
-    Operand("second_nest", "text", "of the other"),
-    Operand("first_size", "text", "before loops were merged"),
-    Operand("second_size", "text", "of the other"),
-    Operand("first_depth", "int", "outer loops that its nests have in common", "loops"),
-    Operand("second_depth", "int", "of the other", "loops"),
-    Operand("reads_at", "names", "indices at which it reads the template's result"),
-    Operand("writes_at", "names", "indices at which it writes"),
+    *several("first_nest second_nest", "text", "of an outer-loop fused node, the nest that was compared"),
+    *several("first_size second_size", "text", "of each, before loops were merged"),
+    *several("first_depth second_depth", "int", "outer loops that the nests of each have in common", "loops"),
+    *several("reads_at writes_at", "names", "where it reads the template's result, and where it writes"),
     Operand("template_setting", "flag", "true where the template itself forbids it"),
-    Operand("first_numel", "size", "of its kernel, without what is reduced", "elements"),
-    Operand("second_numel", "size", "of the other", "elements"),
-    Operand("first_rnumel", "size", "that is reduced", "elements"),
-    Operand("second_rnumel", "size", "of the other", "elements"),
+    *several("first_numel second_numel", "size", "of the kernel of each, but for the reduced", "elements"),
+    *several("first_rnumel second_rnumel", "size", "that each reduces", "elements"),
     Operand("check", "text",
         "of MixOrderReduction.can_fuse: off, not-contiguous, elements, rows-per-column, rows, hint, "
         "columns, split, operation"),
     Operand("value", "size", "what that check compared"),
-    Operand("rows", "size", "of the data that both reduce"),
-    Operand("columns", "size", "of the data that both reduce"),
-    Operand("first_tiling", "text", "the best one of the first"),
-    Operand("second_tiling", "text", "of the second"),
-    Operand("fused_tiling", "text", "of both"),
+    *several("rows columns", "size", "of the data that both reduce"),
+    *several("first_tiling second_tiling fused_tiling", "text", "the best one of each, and of both"),
     Operand("candidates", "int", "possible pairs of the round", "pairs"),
     Operand("kept", "int", "of those, pairs that came first", "pairs"),
     Operand("group", "names", "the node that now holds one of them"),
@@ -196,13 +179,10 @@ OPERANDS = (
     Operand("result_of", "text", "the call of which it is one of several results"),
     Operand("pairs", "int", "of nodes that were not tried", "pairs"),
     Operand("loop", "text", "that they were to have in common"),
-    Operand("first_steps", "size", "by which the code of the first advances"),
-    Operand("second_steps", "size", "of the second"),
-    Operand("first_range", "size", "of that loop in the first"),
-    Operand("second_range", "size", "in the second"),
+    *several("first_steps second_steps", "size", "by which the code of each advances"),
+    *several("first_range second_range", "size", "of that loop in each"),
     Operand("nest", "text", "whose inner loop dominates"),
-    Operand("inner_range", "size", "of that loop", "steps"),
-    Operand("outer_range", "size", "of the common loops", "steps"),
+    *several("inner_range outer_range", "size", "of that loop, and of the common ones", "steps"),
     Operand("text", "text", "torch's own words"),
 )  # fmt: skip
 
@@ -227,8 +207,7 @@ CAUSES = (
     Cause("outer-loops", "fused", _FUSE_TWO_NODES, f"depth {_FUSED}",
         "step {step} of round {round}; they have their {depth:# outermost loop} in common, and inner "
         "loops each[; torch counts {shared_bytes} as shared]",
-        "step {step}, {depth:# outer loop} in common",
-        example="x - x.sum(-1, keepdim=True), x: float32 (64, 64)"),
+        "step {step}, {depth:# outer loop} in common", example="x - x.sum(-1, keepdim=True)"),
     Cause("template-epilogue", "fused", _FUSE_TWO_NODES, _FUSED,
         "step {step} of round {round}; the template {first} computes {second} of its result, before it "
         f"writes it[; torch counts {{shared_bytes}} as shared]{_TIMED}",
@@ -253,24 +232,20 @@ CAUSES = (
     Cause("accesses-differ", "refused", _CHOICES, f"buffer buffers {_ACCESSES_OF}",
         f"{_ACCESSES}[; {{gather}}]; torch counts a buffer as shared only where both use it at the same "
         "index in the same loops, so it counts 0 bytes", "{buffer} at {first_short} and {second_short}",
-        changes=(_EQUAL_ACCESS, Turn("fuse", applies="same-loops")),
-        example="(x + 1, x.flip(0) * 2), x: float32 (64, 64)"),
+        changes=(_EQUAL_ACCESS, Turn("fuse", applies="same-loops")), example="(x + 1, x.flip(0) * 2)"),
     Cause("loop-order-differs", "refused", _CHOICES, f"buffer buffers cpu both_reduce {_ACCESSES_OF}",
         f"{_ACCESSES}; these would be equal in another order of loops, and torch[ {{reorders}}], "
         "so it counts 0 bytes as shared", "{buffer} in another order of loops",
         changes=(By("loop_ordering_after_fusion", "True",
         "reorders the loops of one to make its accesses those of the other", is_default=True,
         applies=where("cpu", False)), _EQUAL_ACCESS, Turn("fuse", applies="same-loops")),
-        example="exponential = x.exp(); (exponential, (exponential.t() + 1).contiguous()), x: float32 "
-        "(64, 64)"),
+        example="exponential = x.exp(); (exponential, (exponential.t() + 1).contiguous())"),
     Cause("loop-sizes-differ", "refused", _CHOICES, f"buffer buffers cpu both_reduce {_ACCESSES_OF}",
         f"{_ACCESSES}: the same elements in the same order, but in loops of other sizes, so torch counts "
         "0 bytes as shared", "{buffer} in loops of other sizes", changes=(_EQUAL_RANGES,),
         example="(x + 1, x.view(4, 15).sum(-1))"),
     Cause("no-common-data", "refused", _CHOICES, "", "they use no common buffer, and one reduces",
-        "no common buffer",
-        example="(x.sum(-1), y.sum(-1)), x: float32 (64, 64), y: float32 (64, 64), with aggressive_fusion "
-        "= True"),
+        "no common buffer", example="(x.sum(-1), y.sum(-1)), with aggressive_fusion = True"),
     Cause("few-shared-bytes", "refused", _HORIZONTAL, "threshold",
         "neither reads what the other writes, and what both read is {shared_bytes}, fewer than the "
         "{threshold} bytes from which torch fuses such nodes", "{shared_bytes} shared < {threshold} B",
@@ -296,8 +271,7 @@ CAUSES = (
     Cause("distant-nodes", "refused", _HORIZONTAL, "limit distance",
         "neither reads what the other writes, and they are {distance:# node} apart, more than {limit}: "
         "fused, what they share would stay in memory for as long", "{distance} nodes apart > {limit}",
-        changes=(Turn("fuse"),),
-        example="x + 1 and x * 2, between which torch schedules 70 other nodes"),
+        changes=(Turn("fuse"),), example="x + 1 and x * 2, between which torch schedules 70 other nodes"),
     Cause("devices-differ", "refused", _SCHEDULER, "first_device second_device",
         "{first} runs on {first_device}, {second} on {second_device}", "{first_device} and {second_device}",
         example="(scale + 1, x * scale), x: float32 (64, 64), scale: float32 ()"),
@@ -305,8 +279,7 @@ CAUSES = (
         "buffer second_does first_index first_ranges second_index second_ranges",
         "{first} writes[ {buffer} {first_at}], {second} {second_does|'reads'} it[ {second_at}]: in one "
         "loop, it would {would} what is not written yet", "{buffer|'a buffer'} at another index",
-        changes=(_EQUAL_ACCESS,),
-        example="x.exp().index_add_(0, indices, x), x: float32 (100, 32), indices: int64 (100,)"),
+        changes=(_EQUAL_ACCESS,), example="x.exp().index_add_(0, indices, x)"),
     Cause("in-place-write", "refused", _VERTICAL,
         "buffer first_index first_ranges second_index second_ranges",
         "{second} overwrites {buffer}[ {second_at}], which {first} reads[ {first_at}]: in one loop, it "
@@ -326,8 +299,7 @@ CAUSES = (
         f"{_RANGES}; C++ code has one loop nest for both only if these are equal, one runs over all "
         "that the other reduces, or one is a single loop over as many elements"
         "[, and not even outer loops agree ({outer_depth} do)]", "loops {first_loops} and {second_loops}",
-        changes=(Source("equal-ranges", _EQUAL, applies=_has_as_many_points),),
-        example="(x + 1, x.sum(-1)), x: float32 (64, 64)"),
+        changes=(Source("equal-ranges", _EQUAL, applies=_has_as_many_points),), example="(x + 1, x.sum(-1))"),
     Cause("fused-ranges", "refused", _CPP_HORIZONTAL, _RANGES_OF,
         f"{_RANGES}; as many elements, but the one with a single loop is fused already, and torch "
         "divides the loop of an unfused node only",
@@ -389,8 +361,7 @@ CAUSES = (
         "neither needs the other, and fused they would be {nodes:# node}: the C++ backend fuses at most "
         "{limit} that way", "{nodes:# node} > {limit}", changes=(By("cpp.max_horizontal_fusion_size",
         number("nodes"), "lets the C++ backend fuse as many independent nodes", present="limit"),
-        Turn("fuse")),
-        example="(x + 1, x * 2), x: float32 (64, 64), with cpp.max_horizontal_fusion_size = 1"),
+        Turn("fuse")), example="(x + 1, x * 2), with cpp.max_horizontal_fusion_size = 1"),
     Cause("no-common-outer-loop", "refused", _CPP_VERTICAL, f"outer_depth second_nest {_RANGES_OF}",
         "[{nests} is made of loop nests with common outer loops]"
         "[{first} is a reduction, whose result is {complete} its loop], so only outer loops could be "
@@ -400,8 +371,7 @@ CAUSES = (
         applies=_has_outer_loops),), example="x - x.sum(), x: float32 (64, 64)"),
     Cause("complete-reductions", "refused", _CPP_VERTICAL, _RANGES_OF,
         "both reduce to one value, and {second} needs that of {first}: there is no outer loop that they "
-        "could have in common", "both reduce to one value",
-        example="(x - x.sum()).abs().sum(), x: float32 (64, 64)"),
+        "could have in common", "both reduce to one value", example="(x - x.sum()).abs().sum()"),
     Cause("outer-loop-depth", "refused", _CPP_VERTICAL,
         f"second_nest first_depth second_depth {_RANGES_OF}",
         "the outer loops that nests have in common are {first_depth} in {first} and {second_depth} in "
@@ -466,8 +436,7 @@ CAUSES = (
         example="torch.cat((x.exp(), y.sum(-1, keepdim=True).expand(64, 64)))"),
     Cause("no-common-buffer", "not-tried", _GET_POSSIBLE_FUSIONS, "pairs",
         "torch tries only nodes that use a common buffer, and they use none",
-        "no common buffer[ ({pairs:# pair})]",
-        example="(x + 1, y + 1), x: float32 (64, 64), y: float32 (64, 64)"),
+        "no common buffer[ ({pairs:# pair})]", example="(x + 1, y + 1)"),
     Cause("pair-limit", "not-tried", _GET_POSSIBLE_FUSIONS, "buffer limit pairs distance",
         "all use {buffer}, and torch tries a node with the next {limit} that use the same buffer[: this "
         "one is number {distance}]",
@@ -485,21 +454,15 @@ CAUSES = (
         "factor nest inner_range outer_range",
         "an inner loop of {nest} has {inner_range} steps, more than {factor} times the {outer_range} of "
         "the common outer loops: apart, inner loops can be run in parallel",
-        "inner range {inner_range} > {factor} x {outer_range}",
-        example="x - x.sum(-1, keepdim=True), x: float32 (2, 1000)"),
+        "inner range {inner_range} > {factor} x {outer_range}", example="x - x.sum(-1, keepdim=True)"),
     Cause("other", "refused", "scheduler.py:ForeachKernelSchedulerNode.can_fuse", "text",
         "in torch's words: {text|'(it says nothing)'}", "{text|'torch does not say why'}",
         example="one, other = torch._foreach_add([x, y], 1); (one, other, x * 2)"),
 )  # fmt: skip
 
 KIND = Kind(
-    "fusion",
-    "which nodes are fused, and what keeps others apart",
-    OUTCOMES,
-    OPERANDS,
-    CAUSES,
-    common="shared_bytes",
-    derived=_derived,
+    "fusion", "which nodes are fused, and what keeps others apart",
+    OUTCOMES, OPERANDS, CAUSES, common="shared_bytes", derived=_derived,
     derives="first_loops second_loops first_at second_at first_short second_short would outer_why nests "
     "complete unmet unmet_short reorders gather others",
-)
+)  # fmt: skip

@@ -57,12 +57,7 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "index-width",
-    "whether the indices of a Triton kernel have 32 or 64 bits",
-    OUTCOMES,
-    OPERANDS,
-    CAUSES,
-    common="numel limit buffers buffer_elements",
-    derived=_derived,
+    "index-width", "whether the indices of a Triton kernel have 32 or 64 bits",
+    OUTCOMES, OPERANDS, CAUSES, common="numel limit buffers buffer_elements", derived=_derived,
     derives="kernel_share buffer_share",
-)
+)  # fmt: skip

@@ -119,13 +119,10 @@ CAUSES = (
         example="(values + 1).as_strided((4, 4), (1, 8)).sum(), values: float32 (8, 64)"),
     Cause("extern-operand", "realised", "ir.py:ExternKernel.realize_input", "",
         "{operator|function} reads {node}, and calls a kernel that takes buffers",
-        "operand[ of {operator}]",
-        example="(left + 1) @ right, left: float32 (8, 8), right: float32 (8, 8)"),
+        "operand[ of {operator}]", example="(left + 1) @ right, left: float32 (8, 8), right: float32 (8, 8)"),
     Cause("user-needs-buffer", "realised", _RUN_NODE, "users user",
         "{node} has {users} users, and one of them, {user}, reads a buffer only",
-        "{user} reads a buffer only",
-        example="value = left + right; (value @ right, value.sum()), left: float32 (8, 8), right: float32 "
-        "(8, 8)"),
+        "{user} reads a buffer only", example="value = left + right; (value @ right, value.sum())"),
     Cause("hint", "realised", "ir.py:StorageBox.realize_hint", "",
         "[{operator}: ]{function} reads each element of {node} more than once",
         "read more than once by {function}", changes=(Turn("inline"),),
@@ -133,8 +130,7 @@ CAUSES = (
     Cause("concatenation", "realised", "ir.py:ConcatKernel.realize_into", "",
         "{node} is written straight into its part of the result[ of {operator}]", "part of a concatenation",
         changes=(By("force_pointwise_cat", "True", POINTWISE_CAT,
-        applies=where("operator", "aten.cat.default")),),
-        example="torch.cat([left + 1, right + 2]), left: float32 (8, 8), right: float32 (8, 8)"),
+        applies=where("operator", "aten.cat.default")),), example="torch.cat([left + 1, right + 2])"),
     Cause("mutation", "realised", "ir.py:MutationLayoutSHOULDREMOVE.realize_into", "",
         "{node} is written into a tensor in place[ ({operator})], and what read that before needs a value "
         "of its own", "written in place", example="values.add_(1); values.sum(), values: float32 (8, 8)"),
@@ -142,8 +138,7 @@ CAUSES = (
         "{operator|function} is done in parts, and torch divides it by the strides of {node}",
         "divided by {operator|function}", example="(values * values).sum(), values: float32 (4194304,)"),
     Cause("lowering", "realised", _REALIZE, "", "{function} asks for it when it lowers[ {operator}]",
-        "{function} asks for it",
-        example="torch.index_put(values + 1, (rows,), values), values: float32 (8, 8), rows: int64 (8,)"),
+        "{function} asks for it", example="torch.index_put(values + 1, (rows,), values)"),
     Cause("single-user", "inlined", _SHOULD_REALIZE_ON_REUSE, "users into", "it has a single user",
         "a single user", example="(values + 1).sum(dim=1) * 2, values: float32 (8, 8)"),
     Cause("cheap", "inlined", _SHOULD_REALIZE_ON_REUSE,
@@ -158,12 +153,7 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "realization",
-    "why a value became a buffer, or is computed within its users",
-    OUTCOMES,
-    OPERANDS,
-    CAUSES,
-    common=f"{COMMON_OF_ASKED} node stored",
-    derived=_derived,
+    "realization", "why a value became a buffer, or is computed within its users",
+    OUTCOMES, OPERANDS, CAUSES, common=f"{COMMON_OF_ASKED} node stored", derived=_derived,
     derives="memory used repeat each uses",
-)
+)  # fmt: skip

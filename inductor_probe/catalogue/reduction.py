@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, Turn
+from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, Turn, several
 from inductor_probe.catalogue.shared import KNOWN_SIZES, ended, number, unless, where
 from inductor_probe.model.decision import Decision
 
@@ -71,8 +71,7 @@ OPERANDS = (
     Operand("type", "text", "argmax, ..."),
     Operand("values", "int", "of each element"),
     Operand("hints", "names", "of the reductions in the kernel"),
-    Operand("score_x", "number", "of the tiling, for the outputs"),
-    Operand("score_r0_", "number", "for what is reduced"),
+    *several("score_x score_r0_", "number", "of the tiling, for the outputs and for what is reduced"),
 )  # fmt: skip
 
 OUTCOMES = (
@@ -255,12 +254,7 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "reduction",
-    "how reductions and scans are divided, and how a Triton kernel loops over them",
-    OUTCOMES,
-    OPERANDS,
-    CAUSES,
-    common="elements outputs device hint parts",
-    derived=_derived,
+    "reduction", "how reductions and scans are divided, and how a Triton kernel loops over them",
+    OUTCOMES, OPERANDS, CAUSES, common="elements outputs device hint parts", derived=_derived,
     derives="note",
-)
+)  # fmt: skip

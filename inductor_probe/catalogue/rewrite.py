@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source
+from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, several
 from inductor_probe.catalogue.shared import unless
 from inductor_probe.model.decision import Decision
 
@@ -85,11 +85,8 @@ OPERANDS = (
     Operand("by", "names", "what took their place"),
     Operand("by_operators", "names", "what those call"),
     Operand("sources", "names", "lines of the user's that nodes come from"),
-    Operand("nodes_count", "int", "of `nodes`, where not all are named"),
-    Operand("operators_count", "int", "of `operators`, where not all are named"),
-    Operand("by_count", "int", "of `by`, where not all are named"),
-    Operand("by_operators_count", "int", "of `by_operators`, where not all are named"),
-    Operand("sources_count", "int", "of `sources`, where not all are named"),
+    *several("nodes_count operators_count by_count by_operators_count sources_count", "int",
+        "of a list that does not name all"),
     Operand("pattern", "text", "the function of its name"),
     Operand("patterns", "names", "that matched"),
     Operand("check", "text", "the function that refused"),
@@ -100,16 +97,14 @@ OPERANDS = (
     Operand("dtypes", "names", "of what would be folded into it"),
     Operand("mutated_by", "names", "nodes that take the value and change it"),
     Operand("value", "text", "of all elements"),
-    Operand("first_size", "text", "of the product"),
-    Operand("second_size", "text", "of the product"),
+    *several("first_size second_size", "text", "of the product"),
     Operand("argument", "text", "that is written into, or copied"),
     Operand("input", "text", "of the graph, of which that is a view"),
     Operand("reader", "text", "that reads it later"),
     Operand("sizes", "names", "of the product: rows, inner, columns"),
     Operand("alignment", "int", "of the dtype", "elements"),
     Operand("operations_per_element", "number", "multiplications for each element that is moved"),
-    Operand("plain_ms", "number", "without padding, as torch timed it", "ms"),
-    Operand("padded_ms", "number", "with padding", "ms"),
+    *several("plain_ms padded_ms", "number", "without padding and with it, as torch timed it", "ms"),
 )  # fmt: skip
 
 OUTCOMES = (
@@ -128,13 +123,11 @@ CAUSES = (
         "{operators:3}[ by {by_operators:3}], {pattern}", changes=(By("pattern_matcher", "False",
         "leaves out all patterns", applies=_is_patterns), By("disabled_passes", _pass, _LEAVE_OUT,
         applies=_is_patterns), _EAGER_RANDOM),
-        example="(values @ values.transpose(-2, -1) / 4).softmax(-1) @ values, values: float32 (2, 4, 16, "
-        "16)"),
+        example="(values @ values.transpose(-2, -1) / 4).softmax(-1) @ values"),
     Cause("small-product", "replaced", "decomposition.py:mm", "first_size second_size",
         "inductor multiplies and sums elements where a dimension has one of them, or few ({first_size} by "
         "{second_size})", "{operators} of {first_size} by {second_size}",
-        outcome_words={"replaced": "{operators} became {by:4}"},
-        example="values @ values.t(), values: float32 (1, 64)"),
+        outcome_words={"replaced": "{operators} became {by:4}"}, example="values @ values.t()"),
     Cause("shape-padding-off", "not-replaced", "fx_passes/pad_mm.py:can_pad", "sizes alignment",
         "shape_padding is off", "{operators}: shape_padding off", changes=(By("shape_padding", "True",
         _PADDING, is_default=True),), test="not torch._inductor.config.shape_padding",
@@ -146,29 +139,24 @@ CAUSES = (
     Cause("padding-forced", "replaced", _SHOULD_PAD, "sizes alignment",
         "force_shape_pad pads its sizes {sizes} to multiples of {alignment}",
         "{operators}: force_shape_pad", changes=(By("force_shape_pad", "False", _FORCE, is_default=True),),
-        test="torch._inductor.config.force_shape_pad",
-        example="first @ second, with force_shape_pad = True"),
+        test="torch._inductor.config.force_shape_pad", example="first @ second, with force_shape_pad = True"),
     Cause("memory-bound", "not-replaced", "fx_passes/pad_mm.py:is_mm_compute_bound",
         "sizes alignment operations_per_element",
         "padding its sizes {sizes} to multiples of {alignment} would not help: "
         "{operations_per_element:.1f} multiplications for each element that is moved: memory bounds it",
-        "{operators}: bound by memory", changes=(_PAD,),
-        example="first @ second, first: float32 (62, 1021), second: float32 (1021, 7)"),
+        "{operators}: bound by memory", changes=(_PAD,), example="first @ second"),
     Cause("padding-faster", "replaced", _IS_PADDED_FASTER, "sizes alignment plain_ms padded_ms",
         "with its sizes {sizes} padded to multiples of {alignment} it took {padded_ms:.4f} ms when torch "
         "timed it, and {plain_ms:.4f} without", "{operators}: faster padded", changes=(By("shape_padding",
-        "False", _PADDING),),
-        example="first @ second, first: float32 (1023, 1021), second: float32 (1021, 1019)"),
+        "False", _PADDING),), example="first @ second"),
     Cause("padding-slower", "not-replaced", _IS_PADDED_FASTER, "sizes alignment plain_ms padded_ms",
         "with its sizes {sizes} padded to multiples of {alignment} it took {padded_ms:.4f} ms when torch "
         "timed it, and {plain_ms:.4f} without, which would have to be 10% more",
-        "{operators}: not faster padded", remark="passed", changes=(_PAD,),
-        example="first @ second, first: float32 (1021, 1023), second: float32 (1023, 1017)"),
+        "{operators}: not faster padded", remark="passed", changes=(_PAD,), example="first @ second"),
     Cause("times-simulated", "not-replaced", _SHOULD_PAD, "sizes alignment",
         "torch times it with its sizes {sizes} padded to multiples of {alignment}, and without: on a GPU "
         "that is simulated both take the same time", "{operators}: not timed, simulated GPU",
-        changes=(_PAD,),
-        example="first @ second, first: float32 (1017, 1019), second: float32 (1019, 1021)"),
+        changes=(_PAD,), example="first @ second, first: float32 (1017, 1019), second: float32 (1019, 1021)"),
     Cause("no-op", "removed", "fx_passes/post_grad.py:remove_noop_ops", "mutated_by",
         "{operators:4} {n_gone:?gives/give} the values of {n_gone:?its/their} operand in the same size, "
         "strides and dtype[; {mutated_by:3} changes in place what it takes]",
@@ -176,8 +164,7 @@ CAUSES = (
         _LEAVE_OUT),), example="values.clone() + 1, values: float32 (64,)"),
     Cause("identity", "removed", _CONSTANT_FOLD_UNIFORM_VALUE, "",
         "{operators:4} adds 0 to {by:2}, or multiplies it by 1", "{operators:3} with 0 or 1",
-        changes=(_KEEP_CONSTANTS,),
-        example="(values + torch.zeros_like(values)).sin(), values: float32 (64,)"),
+        changes=(_KEEP_CONSTANTS,), example="(values + torch.zeros_like(values)).sin()"),
     Cause("uniform-value", "folded", _CONSTANT_FOLD_UNIFORM_VALUE, "value",
         "all its elements are {value}, whatever the inputs are", "{operators:3} of constants, {value}",
         changes=(_KEEP_CONSTANTS,), example="values + torch.ones_like(values) * 3, values: float32 (64,)"),
@@ -218,13 +205,8 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "rewrite",
-    "which pass over the FX graph rewrote nodes, and what writes in place",
-    OUTCOMES,
-    OPERANDS,
-    CAUSES,
+    "rewrite", "which pass over the FX graph rewrote nodes, and what writes in place",
+    OUTCOMES, OPERANDS, CAUSES,
     common="pass stage nodes operators by by_operators sources nodes_count operators_count by_count "
-    "by_operators_count sources_count patterns check pattern",
-    derived=_derived,
-    derives="n_gone place what",
-)
+    "by_operators_count sources_count patterns check pattern", derived=_derived, derives="n_gone place what",
+)  # fmt: skip

@@ -66,15 +66,13 @@ OUTCOMES = (
 CAUSES = (
     Cause("loops-divided", "parallel", _DECIDE_PARALLEL_DEPTH, "",
         "{iterations:# iteration} to divide[, in {vector_steps:# step} of the vectorised loops]",
-        "{iterations} iterations for {threads:# thread}",
-        example="values + 1, values: float32 (65536,), with cpp.threads = 4"),
+        "{iterations} iterations for {threads:# thread}", example="values + 1, with cpp.threads = 4"),
     Cause("few-vector-steps", "parallel", _DECIDE_PARALLEL_DEPTH, "",
         "there are {iterations:# iteration} for {threads:# thread}, but these are {steps:# step} of the "
         "vectorised loops, which is what threads share; torch counts iterations",
         "{steps:# step} for {threads:# thread}", remark="missed",
         outcome_words={"parallel": "{subject} {n:?has/have} work for {steps:# thread} along {loops}"},
-        example="values + others.t(), values: float32 (8, 4096), others: float32 (4096, 8), with "
-        "cpp.threads = 4"),
+        example="values + others.t(), with cpp.threads = 4"),
     Cause("inner-loop-longer", "parallel", _MAX_PARALLEL_DEPTH,
         "outer_steps inner_steps ratio_limit starts",
         f"[{_STEPS}, so that it is divided][, once for each of {{starts:# step}} around it]",
@@ -90,8 +88,7 @@ CAUSES = (
         "{subject} {n:?shares/share} {loops} among {threads:# thread} {starts:# time} in a call"},
         changes=(Source("whole-vector",
         "let an innermost dimension that fills a vector be vectorised: then the loops around it are "
-        "divided"), Turn("scalar")),
-        example="values.sum(1), values: float32 (64, 512, 4), with cpp.threads = 4"),
+        "divided"), Turn("scalar")), example="values.sum(1), with cpp.threads = 4"),
     Cause("reduction-boundary", "parallel", _MAX_PARALLEL_DEPTH,
         "outer_steps inner_steps ratio_limit next_loop",
         "only the {iterations:# iteration} around the reduction {next_loop} can be divided, fewer than "
@@ -114,8 +111,7 @@ CAUSES = (
         "{iterations} iterations, {work_of_next_loop} < {min_chunk_size}", remark="missed",
         changes=(By("cpp.min_chunk_size", number("work_of_next_loop"), _LESS_WORK,
         present="min_chunk_size", applies=unless("work_of_next_loop", 0)),),
-        example="rows[:, None] * columns, rows: float32 (4,), columns: float32 (2000,), with cpp.threads "
-        "= 8"),
+        example="rows[:, None] * columns, with cpp.threads = 8"),
     Cause("dynamic-threads", "parallel", _DECIDE_PARALLEL_DEPTH, "",
         "cpp.dynamic_threads asks for one parallel loop in any case", "cpp.dynamic_threads",
         changes=(By("cpp.dynamic_threads", "False", "lets the amount of work decide", is_default=True),),
@@ -137,12 +133,8 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "threads",
-    "among how many threads the loops of a C++ kernel are divided, and which",
-    OUTCOMES,
-    OPERANDS,
-    CAUSES,
+    "threads", "among how many threads the loops of a C++ kernel are divided, and which",
+    OUTCOMES, OPERANDS, CAUSES,
     common="threads work work_per_thread min_chunk_size loops ranges depth iterations is_reduction steps",
-    derived=_vector_steps,
-    derives="rounded_n at_each by_setting by_torch vector_steps",
-)
+    derived=_vector_steps, derives="rounded_n at_each by_setting by_torch vector_steps",
+)  # fmt: skip

@@ -89,12 +89,6 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "tiling",
-    "into which tiles a Triton kernel divides its elements",
-    OUTCOMES,
-    OPERANDS,
-    CAUSES,
-    common="tiling candidates",
-    derived=_derived,
-    derives="reduced reduced_n",
-)
+    "tiling", "into which tiles a Triton kernel divides its elements",
+    OUTCOMES, OPERANDS, CAUSES, common="tiling candidates", derived=_derived, derives="reduced reduced_n",
+)  # fmt: skip
