@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -134,3 +136,13 @@ def test_a_decision_is_checked_against_its_entry() -> None:
     ]
     assert faults("turned", flip="threads 2", starts=16) == []
     assert faults("unlisted-test", loops=("x1",)) == []
+
+
+def test_kinds_that_nothing_asks_for_are_not_loaded() -> None:
+    """A reading verb starts without them: entries are made when something of their kind is shown."""
+    program = (
+        "import sys; import inductor_probe.report.pages.kernels, inductor_probe.analysis.causes.causes; "
+        "print(*(name for name in sys.modules if name.startswith('inductor_probe.catalogue.')))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {*ran.stdout.split()} == {"inductor_probe.catalogue.entries", "inductor_probe.catalogue.templates"}
