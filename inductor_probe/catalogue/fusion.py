@@ -143,7 +143,7 @@ OPERANDS = (
     Operand("parts", "int", "of the kernel, each with loops of its own"),
     Operand("buffer", "text", "what keeps them apart"),
     *several("first_does second_does", "text", "what each does with it: reads, writes or updates (in place)"),
-    *several("first_index second_index", "text", "of the access of each, `all` where it is no index"),
+    *several("first_index second_index", "text", "of the access of each; `all` without an index"),
     *several("first_ranges second_ranges", "text", "of the loops of each"),
     *several("first_reduction second_reduction", "text", "sizes of the loops that each reduces"),
     Operand("cpu", "flag", "torch reorders loops for GPUs only"),

@@ -91,7 +91,7 @@ OPERANDS = (
     Operand("patterns", "names", "that matched"),
     Operand("check", "text", "the function that refused"),
     Operand("setting_off", "text", "with which the check passes"),
-    Operand("weight", "text", "that is no constant"),
+    Operand("weight", "text", "that is not constant"),
     Operand("weight_users", "int", "of the weight"),
     Operand("weight_dtype", "text", "of the weight"),
     Operand("dtypes", "names", "of what would be folded into it"),

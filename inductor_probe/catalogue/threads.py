@@ -49,7 +49,7 @@ OPERANDS = (
     Operand("outer_steps", "size", "of the loops around, as torch counts them", "steps"),
     Operand("inner_steps", "size", "of the loop inside", "steps"),
     Operand("ratio_limit", "number",
-        "the loop inside is divided where it has so many times the steps of those around it"),
+        "from this ratio of its steps to those around it, the loop inside is divided"),
     Operand("starts", "size", "how often in a call the work is shared out"),
     Operand("rounded_loops", "names",
         "that are shorter than their vectors, so that torch counts no step of them"),
