@@ -66,13 +66,6 @@ def remark_of(decision: Decision) -> RemarkKind:
     return next((one.remark for one in outcomes if one.code == decision.outcome), "analysis")
 
 
-def entries_of(code: str) -> Iterator[tuple[Kind, Cause]]:
-    """Yield each entry with a code: several kinds may have it."""
-    for kind in KINDS:
-        if (cause := causes_of(kind).get(code)) is not None:
-            yield kind_of(kind), cause
-
-
 def codes(kinds: Iterable[DecisionKind] = tuple(KINDS)) -> tuple[str, ...]:
     """Return the codes of all causes of some kinds, each once."""
     return tuple(dict.fromkeys(code for kind in kinds for code in causes_of(kind)))

@@ -70,7 +70,7 @@ class Operand(Struct, frozen=True):
     unit: str = ""
 
 
-def several(names: str, kind: OperandType, meaning: str, unit: str = "") -> tuple[Operand, ...]:
+def alike(names: str, kind: OperandType, meaning: str, unit: str = "") -> tuple[Operand, ...]:
     """Return operands that differ in their names alone, as of the two sides of a pair."""
     return tuple(Operand(name, kind, meaning, unit) for name in names.split())
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, Turn, several
+from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, Turn, alike
 from inductor_probe.catalogue.shared import number, unless, where
 from inductor_probe.model.decision import Decision
 
@@ -132,20 +132,20 @@ _CHECK_OUTER_FUSION_LOOP_LEVEL_ATTR = (
 )
 
 OPERANDS = (
-    *several("round step", "int", "of fusion, and of all fusions, from 1"),
+    *alike("round step", "int", "of fusion, and of all fusions, from 1"),
     Operand("score", "text", "by which torch sorted the pairs"),
     Operand("shared_bytes", "size", "that torch counts as shared", "bytes"),
     Operand("buffers", "names", "that both use"),
     Operand("reordered", "flag", "in the round that may give loops another order"),
-    *several("first_ms second_ms fused_ms", "number", "of a kernel for each, and for both, as timed", "ms"),
+    *alike("first_ms second_ms fused_ms", "number", "of a kernel for each, and for both, as timed", "ms"),
     Operand("slowdown", "text", "how many times as slow both in one kernel are"),
     Operand("depth", "int", "outer loops in common", "loops"),
     Operand("parts", "int", "of the kernel, each with loops of its own"),
     Operand("buffer", "text", "what keeps them apart"),
-    *several("first_does second_does", "text", "what each does with it: reads, writes or updates (in place)"),
-    *several("first_index second_index", "text", "of the access of each; `all` without an index"),
-    *several("first_ranges second_ranges", "text", "of the loops of each"),
-    *several("first_reduction second_reduction", "text", "sizes of the loops that each reduces"),
+    *alike("first_does second_does", "text", "what each does with it: reads, writes or updates (in place)"),
+    *alike("first_index second_index", "text", "of the access of each; `all` without an index"),
+    *alike("first_ranges second_ranges", "text", "of the loops of each"),
+    *alike("first_reduction second_reduction", "text", "sizes of the loops that each reduces"),
     Operand("cpu", "flag", "torch reorders loops for GPUs only"),
     Operand("both_reduce", "flag", "it does not reorder those of two reductions"),
     Operand("threshold", "number", "from which torch fuses such nodes", "bytes"),
@@ -154,24 +154,24 @@ OPERANDS = (
     Operand("reusable_elements", "size", "of buffers whose last use both are", "elements"),
     Operand("factor", "number", "as torch compares"),
     Operand("distance", "int", "how far apart in the order of nodes", "nodes"),
-    *several("first_device second_device", "text", "where each runs"),
+    *alike("first_device second_device", "text", "where each runs"),
     Operand("node", "text", "that must run between, or that reads at another index than it writes"),
     Operand("through", "names", "a fused node that depends on one of them, and the other on it"),
     Operand("vertical", "flag", "whether one reads what the other writes"),
     Operand("outer_depth", "int", "outer loops that agree", "loops"),
-    *several("first_nest second_nest", "text", "of an outer-loop fused node, the nest that was compared"),
-    *several("first_size second_size", "text", "of each, before loops were merged"),
-    *several("first_depth second_depth", "int", "outer loops that the nests of each have in common", "loops"),
-    *several("reads_at writes_at", "names", "where it reads the template's result, and where it writes"),
+    *alike("first_nest second_nest", "text", "of an outer-loop fused node, the nest that was compared"),
+    *alike("first_size second_size", "text", "of each, before loops were merged"),
+    *alike("first_depth second_depth", "int", "outer loops that the nests of each have in common", "loops"),
+    *alike("reads_at writes_at", "names", "where it reads the template's result, and where it writes"),
     Operand("template_setting", "flag", "true where the template itself forbids it"),
-    *several("first_numel second_numel", "size", "of the kernel of each, but for the reduced", "elements"),
-    *several("first_rnumel second_rnumel", "size", "that each reduces", "elements"),
+    *alike("first_numel second_numel", "size", "of the kernel of each, but for the reduced", "elements"),
+    *alike("first_rnumel second_rnumel", "size", "that each reduces", "elements"),
     Operand("check", "text",
         "of MixOrderReduction.can_fuse: off, not-contiguous, elements, rows-per-column, rows, hint, "
         "columns, split, operation"),
     Operand("value", "size", "what that check compared"),
-    *several("rows columns", "size", "of the data that both reduce"),
-    *several("first_tiling second_tiling fused_tiling", "text", "the best one of each, and of both"),
+    *alike("rows columns", "size", "of the data that both reduce"),
+    *alike("first_tiling second_tiling fused_tiling", "text", "the best one of each, and of both"),
     Operand("candidates", "int", "possible pairs of the round", "pairs"),
     Operand("kept", "int", "of those, pairs that came first", "pairs"),
     Operand("group", "names", "the node that now holds one of them"),
@@ -179,10 +179,10 @@ OPERANDS = (
     Operand("result_of", "text", "the call of which it is one of several results"),
     Operand("pairs", "int", "of nodes that were not tried", "pairs"),
     Operand("loop", "text", "that they were to have in common"),
-    *several("first_steps second_steps", "size", "by which the code of each advances"),
-    *several("first_range second_range", "size", "of that loop in each"),
+    *alike("first_steps second_steps", "size", "by which the code of each advances"),
+    *alike("first_range second_range", "size", "of that loop in each"),
     Operand("nest", "text", "whose inner loop dominates"),
-    *several("inner_range outer_range", "size", "of that loop, and of the common ones", "steps"),
+    *alike("inner_range outer_range", "size", "of that loop, and of the common ones", "steps"),
     Operand("text", "text", "torch's own words"),
 )  # fmt: skip
 

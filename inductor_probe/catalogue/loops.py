@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, several
+from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, alike
 from inductor_probe.catalogue.shared import unless
 from inductor_probe.model.decision import Decision
 
@@ -60,7 +60,7 @@ OPERANDS = (
     Operand("accesses", "names", "each with its stride along each dimension"),
     Operand("count", "int", "of all accesses", "accesses"),
     Operand("dimensions", "names", "the pair that shows it"),
-    *several("votes_to_swap votes_to_keep", "int", "for the first, and the second of the pair", "accesses"),
+    *alike("votes_to_swap votes_to_keep", "int", "for the first, and the second of the pair", "accesses"),
     Operand("buffer", "text", "that is accessed"),
     Operand("partner", "text", "the node that it is to be fused with"),
     Operand("outer", "text", "a loop that stays apart"),
@@ -68,7 +68,7 @@ OPERANDS = (
     Operand("inner_range", "size", "of the inner loop", "steps"),
     Operand("index", "text", "that keeps them apart"),
     Operand("does", "text", "read of, write of, ..."),
-    *several("outer_stride inner_stride", "size", "of that index", "elements"),
+    *alike("outer_stride inner_stride", "size", "of that index", "elements"),
     Operand("needed_stride", "size", "that one loop would need", "elements"),
     Operand("loop", "text", "that is divided"),
     Operand("range", "size", "of that loop", "steps"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, Turn, several
+from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, Turn, alike
 from inductor_probe.catalogue.shared import KNOWN_SIZES, ended, number, unless, where
 from inductor_probe.model.decision import Decision
 
@@ -71,7 +71,7 @@ OPERANDS = (
     Operand("type", "text", "argmax, ..."),
     Operand("values", "int", "of each element"),
     Operand("hints", "names", "of the reductions in the kernel"),
-    *several("score_x score_r0_", "number", "of the tiling, for the outputs and for what is reduced"),
+    *alike("score_x score_r0_", "number", "of the tiling, for the outputs and for what is reduced"),
 )  # fmt: skip
 
 OUTCOMES = (

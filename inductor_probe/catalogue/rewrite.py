@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, several
+from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, alike
 from inductor_probe.catalogue.shared import unless
 from inductor_probe.model.decision import Decision
 
@@ -85,7 +85,7 @@ OPERANDS = (
     Operand("by", "names", "what took their place"),
     Operand("by_operators", "names", "what those call"),
     Operand("sources", "names", "lines of the user's that nodes come from"),
-    *several("nodes_count operators_count by_count by_operators_count sources_count", "int",
+    *alike("nodes_count operators_count by_count by_operators_count sources_count", "int",
         "of a list that does not name all"),
     Operand("pattern", "text", "the function of its name"),
     Operand("patterns", "names", "that matched"),
@@ -97,14 +97,14 @@ OPERANDS = (
     Operand("dtypes", "names", "of what would be folded into it"),
     Operand("mutated_by", "names", "nodes that take the value and change it"),
     Operand("value", "text", "of all elements"),
-    *several("first_size second_size", "text", "of the product"),
+    *alike("first_size second_size", "text", "of the product"),
     Operand("argument", "text", "that is written into, or copied"),
     Operand("input", "text", "of the graph, of which that is a view"),
     Operand("reader", "text", "that reads it later"),
     Operand("sizes", "names", "of the product: rows, inner, columns"),
     Operand("alignment", "int", "of the dtype", "elements"),
     Operand("operations_per_element", "number", "multiplications for each element that is moved"),
-    *several("plain_ms padded_ms", "number", "without padding and with it, as torch timed it", "ms"),
+    *alike("plain_ms padded_ms", "number", "without padding and with it, as torch timed it", "ms"),
 )  # fmt: skip
 
 OUTCOMES = (

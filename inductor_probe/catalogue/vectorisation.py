@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, Turn, several
+from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, Turn, alike
 from inductor_probe.catalogue.templates import counted, joined
 from inductor_probe.model.decision import Decision
 
@@ -149,7 +149,7 @@ OPERANDS = (
     Operand("count_limit", "number", "torch stops at as many of them", "operations"),
     Operand("share", "number", "of them in all operations"),
     Operand("share_limit", "number", "torch compares that share with it"),
-    *several("loads stores index_exprs value_exprs", "int", "among the non-contiguous ones", "operations"),
+    *alike("loads stores index_exprs value_exprs", "int", "among the non-contiguous ones", "operations"),
     Operand("nodes", "names", "of the first accesses or values, a row each: the node"),
     Operand("node_operations", "names", "of each row what it does"),
     Operand("buffers", "names", "of each row what it reads or writes"),
