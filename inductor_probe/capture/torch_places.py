@@ -283,6 +283,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(
         _SIMD, "SIMDScheduling.get_tiling_and_scores", "Triton: tiling and its score", ("tiling", DECISION)
     ),
+    TorchPlace(_SIMD, "SIMDScheduling.select_tiling_with_memory", "the same, since 2.14", (DECISION,)),
+    TorchPlace(_SIMD, "SIMDScheduling.compute_tiling_strategy", "Triton: the best tiling", (DECISION,)),
+    TorchPlace(_SIMD, "SIMDScheduling.get_nd_tilings", "Triton: of most dimensions", (DECISION,)),
     TorchPlace(_SIMD, "SIMDScheduling.tiling_is_compatible", "Triton: a candidate", (DECISION,)),
     TorchPlace(_SIMD, "SIMDScheduling.candidate_tilings", "Triton: candidate tilings", ("tiling",)),
     TorchPlace(

@@ -374,6 +374,16 @@ def path_of_name(function: str, made: Sequence[CallPath]) -> CallPath | None:
     return next((path for path in reversed(made) if path.sites.function == function), None)
 
 
+def inner_path(made: Sequence[CallPath], function: str) -> CallPath | None:
+    """Return the last call of a function among calls and those within them, at whatever depth."""
+    for path in reversed(made):
+        if path.sites.function == function:
+            return path
+        if (inner := inner_path(path.inner, function)) is not None:
+            return inner
+    return None
+
+
 def tests_of(path: CallPath | None) -> tuple[TorchTest, ...]:
     """Return the tests because of which a watched function returned where it did."""
     return tuple(test_at(path, one) for one in path.deciding()) if path is not None else ()

@@ -32,6 +32,7 @@ from inductor_probe.capture.recorders.decision_log import (
     decides,
     hint_of,
     inductor_caller,
+    inner_path,
     path_of_name,
     place_of,
     size_of,
@@ -154,7 +155,7 @@ class _Recorder:
         cause, more = _cause_of_split(question, (cause, more), device)
         self.log.record(
             KIND, _fx_node(), outcome, cause, decided, operands=operands | more, subject_type="fx",
-            named=name, tests=tests_of(_inner(question.path, _SPLIT_FACTOR)),
+            named=name, tests=tests_of(_within(question.path, _SPLIT_FACTOR)),
         )  # fmt: skip
 
     def _record_unrolled(
@@ -335,14 +336,8 @@ class _Recorder:
         )  # fmt: skip
 
 
-def _inner(path: CallPath | None, function: str) -> CallPath | None:
-    """Return the last call of a function within a call, at whatever depth."""
-    for inner in reversed(path.inner if path is not None else []):
-        if inner.sites.function == function:
-            return inner
-        if (found := _inner(inner, function)) is not None:
-            return found
-    return None
+def _within(path: CallPath | None, function: str) -> CallPath | None:
+    return inner_path(path.inner, function) if path is not None else None
 
 
 def _cause(question: _Question, device: Any) -> tuple[CauseCode, dict[str, Operand]]:
@@ -379,7 +374,7 @@ def _cause_of_split(
         return "cpu-backend", {}
     if of_hint[0] in _ONE_PART or path is None:
         return of_hint
-    if limit := _cooperative_limit(_inner(path, _COOPERATIVE)) if question.is_cooperative else {}:
+    if limit := _cooperative_limit(_within(path, _COOPERATIVE)) if question.is_cooperative else {}:
         return "cooperative-reduction", limit
     alone = path.tested("V.graph.has_feature(device, BackendFeature.REDUCE_TO_SINGLE_ELEMENT)")
     is_asked = path.tested("V.choices.should_use_cooperative_reduction(?") is not None
@@ -396,7 +391,7 @@ def _cause_of_split(
 
 def _cause_by_size(path: CallPath | None, device: Any) -> tuple[CauseCode, dict[str, Operand]]:
     """Return what decided in `reduction_split_factor`."""
-    factor, processors = _inner(path, _SPLIT_FACTOR), _processors(device) or 0
+    factor, processors = _within(path, _SPLIT_FACTOR), _processors(device) or 0
     if factor is None:
         return "unlisted-test", {}
     outputs, elements = factor.tested(_MANY), factor.tested(_FEW)
