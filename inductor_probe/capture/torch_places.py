@@ -78,6 +78,7 @@ _COMBINED = "torch._inductor.codegen.cuda_combined_scheduling"
 _HELPERS = "torch._inductor.runtime.triton_helpers"
 _TIMING = "torch._inductor.runtime.benchmarking"
 _CONFIGS = "torch._inductor.runtime.triton_heuristics"
+_CODEGEN = "torch._inductor.heuristics.triton_codegen"
 
 _CUDA: dict[str, tuple[str, ...]] = {
     "whether there is a GPU": ("is_available", "is_initialized", "_lazy_init", "device_count"),
@@ -312,6 +313,21 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_TRITON, "TritonKernel.load", "a Triton load", ("tiling",)),
     TorchPlace(
         _TRITON, "TritonScheduling.define_kernel", "the text of a Triton kernel", ("codegen", DECISION)
+    ),
+    TorchPlace(_CONFIGS, "pointwise", "the configs of a pointwise kernel", (DECISION,)),
+    TorchPlace(_CONFIGS, "foreach", "those of a kernel of lists", (DECISION,)),
+    TorchPlace(_CONFIGS, "_reduction_configs", "those of a reduction in a loop", (DECISION,)),
+    TorchPlace(_CONFIGS, "_persistent_reduction_configs", "those of one in a tile", (DECISION,)),
+    TorchPlace(_CONFIGS, "filter_reduction_configs_for_determinism", "one of several", (DECISION,)),
+    *(
+        TorchPlace(
+            f"{_CODEGEN}.pointwise", f"PointwiseHeuristic._configs_{count}d", "since 2.14", (DECISION,)
+        )
+        for count in (1, 2, 3)
+    ),
+    *(
+        TorchPlace(f"{_CODEGEN}.reduction", f"ReductionHeuristic.{name}", "since 2.14", (DECISION,))
+        for name in ("get_configs", "get_persistent_configs")
     ),
     TorchPlace(_CONFIGS, "CachingAutotuner.precompile", "the configs of a Triton kernel", (DECISION,)),
     *(TorchPlace("torch.cuda", name, what, (TARGET,)) for what, names in _CUDA.items() for name in names),

@@ -5,9 +5,9 @@
     return best                             return path.leave(1, best)
 
 Operands are evaluated once, in torch's order, and none that torch would not have evaluated. Only tests that
-bear on how the function ends are reported: those whose branches return, raise, leave a loop or assign a name
-that is returned, and those whose value is returned, or assigned to a name that is tested or returned. All
-else, as the tests of a loop that counts, runs as it is.
+bear on how the function ends are reported: those whose branches return, raise, leave a loop, assign a name
+that is returned, or add to its list, and those whose value is returned, or assigned to a name that is tested
+or returned. All else, as the tests of a loop that counts, runs as it is.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_ADDS = ("append", "extend")
 
 
 class Condition(Struct, frozen=True):
@@ -82,7 +83,7 @@ class Sites:
     Attributes:
         is_generator: its calls go on while others are made.
         leaves: conditions by their number. exits: by theirs.
-        assigning: conditions in whose branches a name is assigned that is returned.
+        assigning: conditions in whose branches a name is assigned that is returned, or its list added to.
         assigned: the conditions whose values are assigned to a name, by the name.
     """
 
@@ -145,8 +146,7 @@ class _Rewriter:
         inside = [one for statement in (*node.body, *node.orelse) for one in _own(statement)]
         if any(isinstance(one, _LEAVES) for one in inside):
             return "leaves"
-        stored = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-        return "assigns" if stored & self._returned else ""
+        return "assigns" if self._returned.intersection(map(_changed, inside)) else ""
 
     def _returned_value(self, value: ast.expr, within: tuple[Branch, ...]) -> ast.expr:
         if isinstance(value, ast.IfExp):
@@ -236,6 +236,13 @@ def _own(node: ast.AST) -> Iterator[ast.AST]:
     if not isinstance(node, _SCOPES):
         for child in ast.iter_child_nodes(node):
             yield from _own(child)
+
+
+def _changed(node: ast.AST) -> str:
+    """Return the name that a node assigns, or to whose list it adds; empty for any other node."""
+    if isinstance(node, ast.Attribute) and node.attr in _ADDS and isinstance(node.value, ast.Name):
+        return node.value.id
+    return node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else ""
 
 
 def _names(values: Iterator[ast.expr | None]) -> set[str]:
