@@ -79,6 +79,15 @@ _HELPERS = "torch._inductor.runtime.triton_helpers"
 _TIMING = "torch._inductor.runtime.benchmarking"
 _CONFIGS = "torch._inductor.runtime.triton_heuristics"
 _CODEGEN = "torch._inductor.heuristics.triton_codegen"
+_CONVOLUTIONS = "torch._inductor.kernel.conv"
+
+_CALLING = (
+    "_adaptive_avg_pool2d", "_avg_poolnd", "adaptive_max_pool2d", "avg_pool2d_backward",
+    "avg_pool3d_backward", "bucketize", "cat", "cummax", "cummin", "cumprod", "cumsum", "index_put_impl_",
+    "kthvalue", "logcumsumexp", "max_pool2d_with_indices_backward", "median_default", "median_dim",
+    "mode_default", "native_dropout", "pow", "rand", "randn", "scatter_fallback", "searchsorted",
+    "sort_stable", "topk",
+)  # fmt: skip
 
 _CUDA: dict[str, tuple[str, ...]] = {
     "whether there is a GPU": ("is_available", "is_initialized", "_lazy_init", "device_count"),
@@ -162,7 +171,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_GRAPH, "make_fallback", "an operator without a lowering", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.has_feature", "whether the backend has scans, sorts, ...", (DECISION,)),
     TorchPlace(_LOWERING, "use_scatter_fallback", "whether a scatter is compiled", (DECISION,)),
-    TorchPlace(_LOWERING, "index_put_fallback", "an index_put that is not compiled", (DECISION,)),
+    TorchPlace(_LOWERING, "unsupported_input_tensor", "a value that is not compiled", (DECISION,)),
+    *(TorchPlace(_LOWERING, name, "a lowering that may call torch", (DECISION,)) for name in _CALLING),
+    TorchPlace(_CONVOLUTIONS, "convolution_backward_lowering", "the same", (DECISION,)),
     TorchPlace(_IR, "FallbackKernel.create", "a call of torch's own kernel", (DECISION,)),
     TorchPlace(_LOWERING, "use_two_step_variance", "variance in one pass or two", (DECISION,)),
     TorchPlace(_IR, "ScatterFallback.__init__", "a call of torch's scatter", (DECISION,)),
@@ -175,7 +186,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_IR, "OnlineSoftmaxReduction.create", "maximum and sum in one pass", (DECISION,)),
     TorchPlace(_IR, "Scan.create", "a scan by one block or by several", (DECISION,)),
     TorchPlace(_IR, "Reduction.num_splits", "the hint of a reduction, and its parts", (DECISION,)),
-    TorchPlace(_IR, "Scan.num_splits", "the parts of a scan", (DECISION,)),
+    TorchPlace(_IR, "Sort.create", "a sort by one block", (DECISION,)),
     TorchPlace(_SIZES, "SizeVarAllocator.stride_hints", "strides of an access", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering",)),
     TorchPlace(

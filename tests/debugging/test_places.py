@@ -47,6 +47,11 @@ def statement(stop: Breakpoint) -> str:
 NEWER = {
     "torch._inductor.ir:ArgReduction.create": (2, 13),
     "torch._inductor.scheduler:SchedulerNode.restore_loop_state": (2, 13),
+    "torch._inductor.kernel.conv:convolution_backward_lowering": (2, 13),
+    **{
+        f"torch._inductor.lowering:{name}": (2, 13)
+        for name in ("kthvalue", "median_default", "median_dim", "mode_default", "topk")
+    },
     "torch._inductor.codegen.simd:SIMDScheduling.select_tiling_with_memory": (2, 14),
     **{str(place): (2, 14) for place in PLACES if place.module.startswith("torch._inductor.heuristics.")},
 }

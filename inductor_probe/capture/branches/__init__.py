@@ -92,6 +92,11 @@ class CallPath:
         values = tuple(map(_now, arguments))
         return self._reported(number, self.sites.leaves[number], function(*arguments), values)
 
+    def call_of(self, number: int, function: Any, inner: Any, *arguments: Any) -> Any:
+        """Do so with what another function returns, and report the arguments of that."""
+        values = tuple(map(_now, arguments))
+        return self._reported(number, self.sites.leaves[number], function(inner(*arguments)), values)
+
     def test(self, number: int, value: Any) -> Any:
         """Report what is tested."""
         return self._reported(number, self.sites.leaves[number], value, (_now(value),))
@@ -130,6 +135,16 @@ class CallPath:
             return self._blamed(self.exit.within[0][0])
         last = max((*self.sites.assigning, *assigned), key=self._when, default=None)
         return self._blamed(last) if last is not None and self._when(last) else []
+
+    def at(self, line: int) -> CallPath:
+        """Return the path so far of a call that has come to a line, as if it returned there."""
+        path = CallPath(self.sites)
+        path.exit, path.inner, path._seen = self.sites.at(line), self.inner, self._seen
+        return path
+
+    def reasons(self) -> list[list[SeenTest]]:
+        """Return the tests because of which it returned where it did, and those of each branch around it."""
+        return [self.deciding(), *(self._blamed(condition) for condition, _ in self.branches()[1:])]
 
     def branches(self) -> list[Branch]:
         """Return the branches that it returned in, the innermost first."""
@@ -346,6 +361,11 @@ def calls() -> Iterator[list[CallPath]]:
     """Yield a list that has, behind the block, the calls of watched functions that the block made itself."""
     with CallPath(_CALLS) as around:
         yield around.inner
+
+
+def running(function: str) -> CallPath | None:
+    """Return the innermost call of a function that has not returned yet, in this thread."""
+    return next((path for path in reversed(_STACK.paths) if path.sites.function == function), None)
 
 
 _FIXED_OF_TORCH = ("torch.dtype", "torch.device", "torch.memory_format", "torch.layout")

@@ -41,7 +41,8 @@ class Condition(Struct, frozen=True):
         form: `leaf` reports its truth by its number; a quantifier (`any`, `all`) does, too, and has one part:
             the test of an element. The others are made of parts, which report where they are evaluated.
         compare: of a comparison (`is_comparison`), whose operands are reported.
-        is_call: of a call whose arguments have no names: they are reported.
+        is_call: of a call whose arguments have no names: they are reported. is_nested: so are those of its
+            one argument, which is such a call: of `known(Le(size, 512))` both sizes.
         is_value: its value is used, not its truth alone: it stays as it is.
         name: of a leaf that is a variable.
     """
@@ -54,6 +55,7 @@ class Condition(Struct, frozen=True):
     compare: Callable[[Any, Any], Any] = operator.is_
     is_comparison: bool = False
     is_call: bool = False
+    is_nested: bool = False
     is_value: bool = False
     name: str = ""
 
@@ -83,6 +85,7 @@ class Sites:
     Attributes:
         is_generator: its calls go on while others are made.
         leaves: conditions by their number. exits: by theirs.
+        blocks: first and last line of each block within a branch, with its branches, the innermost first.
         assigning: conditions in whose branches a name is assigned that is returned, or its list added to.
         assigned: the conditions whose values are assigned to a name, by the name.
     """
@@ -92,8 +95,14 @@ class Sites:
     is_generator: bool = False
     leaves: list[Condition] = field(default_factory=list)
     exits: list[Exit] = field(default_factory=list)
+    blocks: list[tuple[int, int, tuple[Branch, ...]]] = field(default_factory=list)
     assigning: list[Condition] = field(default_factory=list)
     assigned: dict[str, list[Condition]] = field(default_factory=dict)
+
+    def at(self, line: int) -> Exit:
+        """Return a line as if the function returned there: the block that holds it and is the shortest."""
+        around = [(last - first, within) for first, last, within in self.blocks if first <= line <= last]
+        return Exit(line, min(around, key=lambda block: block[0])[1] if around else ())
 
 
 def rewrite(function: ast.FunctionDef, sites: Sites, enter: ast.expr) -> None:
@@ -117,6 +126,9 @@ class _Rewriter:
 
     def block(self, statements: Sequence[ast.stmt], within: tuple[Branch, ...]) -> None:
         """Rewrite the statements of a block, which stands in these branches."""
+        if within and statements:
+            first, last = statements[0], statements[-1]
+            self._sites.blocks.append((first.lineno, last.end_lineno or last.lineno, within))
         for statement in statements:
             self._statement(statement, within)
 
@@ -198,6 +210,9 @@ class _Rewriter:
             generator.elt, part = self._condition(generator.elt)
             leaf = replace(leaf, form=quantifier, parts=(part,))
         elif isinstance(node, ast.Call) and _is_plain(node):
+            inner = node.args[0]
+            if len(node.args) == 1 and isinstance(inner, ast.Call) and _is_plain(inner):
+                return self._leaf(replace(leaf, is_nested=True), node.func, inner.func, *inner.args)
             return self._leaf(replace(leaf, is_call=True), node.func, *node.args)
         return self._leaf(leaf, node)
 
@@ -226,7 +241,12 @@ class _Rewriter:
     def _leaf(self, condition: Condition, *operands: ast.expr) -> tuple[ast.expr, Condition]:
         numbered = replace(condition, number=len(self._sites.leaves))
         self._sites.leaves.append(numbered)
-        method = "compare" if condition.is_comparison else "call" if condition.is_call else "test"
+        flags = {
+            "compare": condition.is_comparison,
+            "call": condition.is_call,
+            "call_of": condition.is_nested,
+        }
+        method = next((name for name, is_set in flags.items() if is_set), "test")
         return _call(method, numbered.number, *operands), numbered
 
 
