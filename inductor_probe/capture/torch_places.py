@@ -79,6 +79,7 @@ _HELPERS = "torch._inductor.runtime.triton_helpers"
 _TIMING = "torch._inductor.runtime.benchmarking"
 _CONFIGS = "torch._inductor.runtime.triton_heuristics"
 _CODEGEN = "torch._inductor.heuristics.triton_codegen"
+_UTILS = "torch._inductor.utils"
 _CONVOLUTIONS = "torch._inductor.kernel.conv"
 
 _CALLING = (
@@ -171,6 +172,18 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_GRAPH, "make_fallback", "an operator without a lowering", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.has_feature", "whether the backend has scans, sorts, ...", (DECISION,)),
     TorchPlace(_LOWERING, "use_scatter_fallback", "whether a scatter is compiled", (DECISION,)),
+    *(
+        TorchPlace(_UTILS, name, "whether there is a template", (DECISION,))
+        for name in (
+            "use_cpp_gemm_template",
+            "use_triton_template",
+            "_use_autotune_backend",
+            "_use_conv_autotune_backend",
+            "_use_template_for_cpu",
+            "_use_template_for_gpu",
+        )
+    ),
+    TorchPlace(_HEURISTICS, "InductorChoices._need_to_fix_layout", "choices beside ATEN", (DECISION,)),
     TorchPlace(_LOWERING, "unsupported_input_tensor", "a value that is not compiled", (DECISION,)),
     *(TorchPlace(_LOWERING, name, "a lowering that may call torch", (DECISION,)) for name in _CALLING),
     TorchPlace(_CONVOLUTIONS, "convolution_backward_lowering", "the same", (DECISION,)),
@@ -188,7 +201,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_IR, "Reduction.num_splits", "the hint of a reduction, and its parts", (DECISION,)),
     TorchPlace(_IR, "Sort.create", "a sort by one block", (DECISION,)),
     TorchPlace(_SIZES, "SizeVarAllocator.stride_hints", "strides of an access", (DECISION,)),
-    TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering",)),
+    TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering", DECISION)),
     TorchPlace(
         _IR, "StorageBox.should_realize_on_reuse", "realise or inline, by users", ("lowering", DECISION)
     ),

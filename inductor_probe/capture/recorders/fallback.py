@@ -195,8 +195,8 @@ def _in_lowering(
                 if cause is not None:
                     operands = _operands(cause, test, one, node) or missing
                     return (cause, place, operands), tests_of(one)
-    tests = tests_of(asked or path)
-    return ("unlisted-test" if tests else "in-lowering", place, {}), tests
+    unlisted = tests_of(asked or path)
+    return ("unlisted-test" if unlisted else "in-lowering", place, {}), unlisted
 
 
 def _operands(cause: CauseCode, test: SeenTest, path: CallPath, node: Any) -> dict[str, Operand]:
