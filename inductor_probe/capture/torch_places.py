@@ -331,6 +331,8 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_HEURISTICS, "InductorChoices.can_fuse_vertical", "the same, in a row", (DECISION,)),
     TorchPlace(_HEURISTICS, "InductorChoices.can_fuse_horizontal", "the same, side by side", (DECISION,)),
     TorchPlace(_FEATURES, "SIMDKernelFeatures.select_index_dtype", "Triton: int32 or int64", (DECISION,)),
+    TorchPlace(_SIMD, "SIMDScheduling.can_use_32bit_indexing", "whether int32 is enough", (DECISION,)),
+    TorchPlace(_UTILS, "expr_fits_within_32bit", "the same of one size", (DECISION,)),
     TorchPlace(
         _FEATURES, "SIMDKernelFeatures.get_reduction_hint", "Triton: INNER or OUTER", ("tiling", DECISION)
     ),

@@ -56,7 +56,7 @@ class CallPath:
         inner: calls of watched functions within it, in order.
     """
 
-    __slots__ = ("_around", "_count", "_seen", "exit", "inner", "sites")
+    __slots__ = ("_around", "_count", "_named", "_seen", "exit", "inner", "sites")
 
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
@@ -64,6 +64,7 @@ class CallPath:
         self.inner: list[CallPath] = []
         self._around: CallPath | None = None
         self._seen: dict[int, tuple[int, bool | None, tuple[Any, ...]]] = {}
+        self._named: dict[str, str] = {}
         self._count = 0
 
     def __enter__(self) -> CallPath:
@@ -97,6 +98,10 @@ class CallPath:
         values = tuple(map(_now, arguments))
         return self._reported(number, self.sites.leaves[number], function(inner(*arguments)), values)
 
+    def operator(self, number: int) -> Any:
+        """Return what compares in a comparison."""
+        return self.sites.leaves[number].compare
+
     def test(self, number: int, value: Any) -> Any:
         """Report what is tested."""
         return self._reported(number, self.sites.leaves[number], value, (_now(value),))
@@ -112,6 +117,12 @@ class CallPath:
         self._count += 1
         self._seen[number] = self._count, truth, values
         return result
+
+    def name(self, number: int, value: Any) -> Any:
+        """Report which attribute is assigned to a name."""
+        name, text = self.sites.named[number]
+        self._named[name] = text
+        return value
 
     def leave(self, number: int, value: Any) -> Any:
         """Report the return that is taken."""
@@ -153,6 +164,10 @@ class CallPath:
     def tested(self, text: str) -> SeenTest | None:
         """Return the last test whose text is this, where `?` is whatever is compared: `op_num < ?`."""
         return next((one for one in self.all() if matches(one.text, text)), None)
+
+    def source(self, name: str) -> str:
+        """Return the attribute that a tested name was assigned last: `config.cpp.threads`; else the name."""
+        return self._named.get(name, name)
 
     def all(self) -> list[SeenTest]:
         """Return the last result of each test that was made, the latest first."""

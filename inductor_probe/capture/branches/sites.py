@@ -42,7 +42,7 @@ class Condition(Struct, frozen=True):
             the test of an element. The others are made of parts, which report where they are evaluated.
         compare: of a comparison (`is_comparison`), whose operands are reported.
         is_call: of a call whose arguments have no names: they are reported. is_nested: so are those of its
-            one argument, which is such a call: of `known(Le(size, 512))` both sizes.
+            one argument, which is such a call, or a comparison: of `known(Le(size, 512))` both sizes.
         is_value: its value is used, not its truth alone: it stays as it is.
         name: of a leaf that is a variable.
     """
@@ -88,6 +88,7 @@ class Sites:
         blocks: first and last line of each block within a branch, with its branches, the innermost first.
         assigning: conditions in whose branches a name is assigned that is returned, or its list added to.
         assigned: the conditions whose values are assigned to a name, by the name.
+        named: attributes that are assigned to a name which is tested, with their text.
     """
 
     file: str
@@ -98,6 +99,7 @@ class Sites:
     blocks: list[tuple[int, int, tuple[Branch, ...]]] = field(default_factory=list)
     assigning: list[Condition] = field(default_factory=list)
     assigned: dict[str, list[Condition]] = field(default_factory=dict)
+    named: list[tuple[str, str]] = field(default_factory=list)
 
     def at(self, line: int) -> Exit:
         """Return a line as if the function returned there: the block that holds it and is the shortest."""
@@ -177,7 +179,11 @@ class _Rewriter:
         names = {target.id for target in targets if isinstance(target, ast.Name)}
         if node.value is None or not names & (self._returned | self._tested):
             return
-        if isinstance(node.value, ast.IfExp):
+        if isinstance(node.value, ast.Attribute):
+            name = next(iter(names))
+            self._sites.named.append((name, ast.unparse(node.value)))
+            node.value = _call("name", len(self._sites.named) - 1, node.value)
+        elif isinstance(node.value, ast.IfExp):
             node.value.test, condition = self._condition(node.value.test)
             if names & self._returned:
                 self._sites.assigning.append(condition)
@@ -213,6 +219,10 @@ class _Rewriter:
             inner = node.args[0]
             if len(node.args) == 1 and isinstance(inner, ast.Call) and _is_plain(inner):
                 return self._leaf(replace(leaf, is_nested=True), node.func, inner.func, *inner.args)
+            if len(node.args) == 1 and isinstance(inner, ast.Compare) and len(inner.ops) == 1:
+                leaf = replace(leaf, is_nested=True, compare=_OPERATORS[type(inner.ops[0])])
+                compare = _reported("operator", len(self._sites.leaves), inner)
+                return self._leaf(leaf, node.func, compare, inner.left, *inner.comparators)
             return self._leaf(replace(leaf, is_call=True), node.func, *node.args)
         return self._leaf(leaf, node)
 
@@ -291,5 +301,9 @@ def _quantified(node: ast.expr) -> tuple[Literal["any", "all"], ast.GeneratorExp
 
 
 def _call(method: str, number: int, *operands: ast.expr) -> ast.expr:
+    return _reported(method, number, operands[0], *operands)
+
+
+def _reported(method: str, number: int, where: ast.expr, *operands: ast.expr) -> ast.expr:
     function = ast.Attribute(ast.Name(PATH, ast.Load()), method, ast.Load())
-    return ast.copy_location(ast.Call(function, [ast.Constant(number), *operands], []), operands[0])
+    return ast.copy_location(ast.Call(function, [ast.Constant(number), *operands], []), where)

@@ -63,7 +63,6 @@ _SWITCHES: dict[str, CauseCode] = {
     "not config.triton.persistent_reductions": "persistent-reductions-off",
 }
 """The same of the functions of `InductorChoices`."""
-_TWO_STEP_SETTING = "{}.use_two_step_variance_threshold"
 
 
 @dataclass
@@ -221,8 +220,6 @@ class _Recorder:
         axes = [axis] if isinstance(axis, int) else list(axis or range(len(sizes)))
         device = value.get_device().type
         cause, more = _cause_of_variance(path, is_two_step)
-        if "setting" not in more and "threshold" in more:
-            more |= _setting_of(device, more["threshold"])
         operands: dict[str, Operand] = {
             "elements": size_of(math.prod(sizes[one] for one in axes)), "device": device, **more,
         }  # fmt: skip
@@ -428,12 +425,12 @@ def _cause_of_variance(path: CallPath | None, is_two_step: bool) -> tuple[CauseC
         threshold: dict[str, Operand] = {"threshold": int(fewer.values[1]) - 1}
         is_above = not fewer.truth
     else:
-        threshold = {"threshold": most.values[1]} if most is not None else {}
+        threshold = {"threshold": most.values[1], **_setting(path, "threshold")} if most is not None else {}
         is_above = most is not None and most.truth
-    above_few, below = (path.tested(f"{text}") for text in _AROUND_MINIMUM)
+    above_few, below = map(path.tested, _AROUND_MINIMUM)
     if is_two_step:
         if above_few is not None and not above_few.truth:  # as few as that always do
-            few: dict[str, Operand] = {"setting": "unroll_reductions_threshold"}
+            few = _setting(path, above_few.text.partition(" ")[0])
             return "elements-within-threshold", {"threshold": above_few.values[0], **few}
         return "elements-within-threshold", threshold
     if not threshold:
@@ -444,20 +441,18 @@ def _cause_of_variance(path: CallPath | None, is_two_step: bool) -> tuple[CauseC
         return "single-output", threshold
     if above_few is not None and above_few.truth and below is not None and below.truth:
         return "elements-below-minimum", {
-            **threshold, "minimum": below.values[1], "setting": "triton.use_two_step_variance_min_numel",
+            **threshold, "minimum": below.values[1], **_setting(path, "min_numel"),
         }  # fmt: skip
     return "sum-would-be-split", threshold
 
 
+def _setting(path: CallPath, name: str) -> dict[str, Operand]:
+    """Return the setting that a name has the value of, or that it is; none where it has another value."""
+    _, is_setting, setting = path.source(name).partition("config.")
+    return {"setting": setting} if is_setting else {}
+
+
 _AROUND_MINIMUM = ("config.unroll_reductions_threshold < reduction_numel", "reduction_numel < min_numel")
-
-
-def _setting_of(device: str, threshold: Operand) -> dict[str, Operand]:
-    """Return the setting of a device whose value a threshold of variances is; none where none has it."""
-    backend = {"cpu": "cpp", "cuda": "triton"}.get(device, "")
-    settings = getattr(sys.modules["torch._inductor.config"], backend, None)
-    value = getattr(settings, "use_two_step_variance_threshold", None)
-    return {"setting": _TWO_STEP_SETTING.format(backend)} if value == threshold else {}
 
 
 def _fx_node() -> tuple[tuple[str, ...], ...]:

@@ -187,7 +187,7 @@ def _compared(path: CallPath, pattern: str, left: str, right: str) -> dict[str, 
     """Return the operands of a comparison by these names; none where it was not made."""
     seen = path.tested(pattern)
     values = zip((left, right), seen.values, strict=True) if seen is not None else ()
-    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values if name}
+    return {name: value for name, value in values if name}
 
 
 def _loop_cause(nest: Nest) -> CauseCode:
