@@ -350,6 +350,11 @@ def hint_of(size: Any, fallback: int) -> int:
     return int(ask(size, fallback=fallback))
 
 
+def is_gpu(device: Any) -> bool:
+    """Return whether a device is of a kind that torch takes for a GPU."""
+    return bool(sys.modules["torch._inductor.utils"].is_gpu(device.type))
+
+
 def source_of(node: Any) -> str:
     """Return the line of the user's that a node comes from: `model.py:12`."""
     frames = list(_SOURCE.finditer(node.meta.get("stack_trace") or ""))

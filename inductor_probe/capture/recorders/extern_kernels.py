@@ -20,7 +20,14 @@ from types import FrameType
 from typing import Any
 
 from inductor_probe.capture.branches import CallPath, calls, matches
-from inductor_probe.capture.recorders.decision_log import DecisionLog, inner_path, place_of, stack, test_at
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    inner_path,
+    is_gpu,
+    place_of,
+    stack,
+    test_at,
+)
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame, TorchTest
 
@@ -74,7 +81,8 @@ class _Recorder:
         if templates:
             cause = self._timed(buffer, templates, choices)
         else:
-            cause = self._no_template(inputs[-1] if "mm" in name else inputs[1], buffer)
+            matrices = [operand for operand in inputs if len(operand.get_size()) > 1]  # no bias
+            cause = self._no_template(matrices[-1], buffer)
         frames = [frame for frame in stack(sys._getframe(1)) if frame.file not in _SELECTS]
         self._record(buffer, cause, frames[0])
 
@@ -109,18 +117,18 @@ class _Recorder:
 
     def _timed(self, buffer: Any, templates: Sequence[Any], choices: Sequence[Any]) -> Cause:
         """Return that it was the fastest choice; of a simulated GPU, that it was the first."""
-        is_timed = not self._log.simulated or buffer.get_device().type == "cpu"
+        is_timed = not (self._log.simulated and is_gpu(buffer.get_device()))
         code: CauseCode = "templates-slower" if is_timed else "times-simulated"
         return code, {"templates": len(templates), "choices": len(choices)}, ()
 
     def _no_template(self, weight: Any, buffer: Any) -> Cause:
         """Return by which test of utils.py there is no template of the backend for its device."""
-        device = str(buffer.get_device().type)
-        operands: dict[str, Operand] = {"device": device}
-        asked = _CPP if device == "cpu" else _TRITON
+        on_gpu = is_gpu(buffer.get_device())
+        operands: dict[str, Operand] = {"device": str(buffer.get_device().type)}
+        asked = _TRITON if on_gpu else _CPP
         path = inner_path(self._made, asked)
         paths = [path, inner_path(self._made, _OTHERS if path is not None else _CONV_BACKEND)]
-        if asked == _CPP and path is None:
+        if path is None and not on_gpu:
             cause: CauseCode = "no-template"
             if _names(sys._getframe(1), _CPP):  # lowerings of mkldnn ask for it with max_autotune only
                 cause, operands["constant_weight"] = "max-autotune-off", _is_constant(weight)
@@ -135,7 +143,7 @@ class _Recorder:
                         setting = _SETTINGS[within.sites.function]
                         backends = getattr(sys.modules["torch._inductor.config"], setting)
                         operands |= {"backend": test.values[0], "backends": backends}
-                    elif cause == "max-autotune-off" and device == "cpu":
+                    elif cause == "max-autotune-off" and not on_gpu:
                         operands["constant_weight"] = _is_constant(weight)
                     return cause, operands, (test,)
         return "template-refused", operands, _false(path)

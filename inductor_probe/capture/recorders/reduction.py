@@ -33,6 +33,7 @@ from inductor_probe.capture.recorders.decision_log import (
     hint_of,
     inductor_caller,
     inner_path,
+    is_gpu,
     path_of_name,
     place_of,
     size_of,
@@ -367,7 +368,7 @@ def _cause_of_split(
         return "work-for-processors", {"processors": _processors(device) or 0}
     if of_hint[0] == "sizes-not-known":
         return of_hint
-    if device.type == "cpu" and config.cpu_backend == "cpp":
+    if not is_gpu(device) and config.cpu_backend == "cpp":
         return "cpu-backend", {}
     if of_hint[0] in _ONE_PART or path is None:
         return of_hint
