@@ -284,10 +284,10 @@ class DecisionLog:
         return around
 
     def watch(self, module: ModuleType, name: str, *nested: str) -> None:
-        """Watch a function of torch, and those `nested` in it; a note says where that cannot be done."""
+        """Watch a function of torch, and those `nested` in it; a note says where there is none to watch."""
         try:
             watch(module, name, *nested)
-        except CannotWatchError as error:
+        except (AttributeError, CannotWatchError) as error:
             self.note(f"watching {name}", error)
 
     def safely(self, record: Callable[..., None], *args: Any, **kwargs: Any) -> None:
