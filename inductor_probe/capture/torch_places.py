@@ -20,7 +20,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from msgspec import Struct
@@ -159,6 +159,8 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_PATTERNS, "ReplacementPatternEntry.apply", "a pattern is replaced by a graph", (DECISION,)),
     TorchPlace(_PATTERNS, "LoweringPatternEntry.apply", "a pattern is replaced by a lowering", (DECISION,)),
     TorchPlace(_PATTERNS, "GraphPatternEntry.apply", "a pattern changes the graph itself", (DECISION,)),
+    TorchPlace(_PATTERNS, "is_match", "that a pattern matched, before its check", (DECISION,)),
+    TorchPlace(_PATTERNS, "PatternMatcherPass.apply", "the patterns of a pass", (DECISION,)),
     TorchPlace(_PATTERNS, "guard_or_false", "whether a pattern's check allows a rewrite", (DECISION,)),
     TorchPlace(_PADDING, "should_pad", "whether a matrix product is padded", (DECISION,)),
     TorchPlace(_PADDING, "can_pad", "whether it may be padded", (DECISION,)),
@@ -428,6 +430,20 @@ def watch(module: ModuleType, name: str, *nested: str) -> None:
     plain = inspect.unwrap(getattr(function, "__func__", function))
     if plain not in _watched:
         _watched[plain] = branches.watch(plain, *nested)
+
+
+def watch_function(function: FunctionType) -> None:
+    """Let a function report that torch holds by no name, as the check of a pattern, and those in its closure.
+
+    What is not torch's own is left alone.
+
+    Raises:
+        CannotWatchError: its source is not at hand, or it is a lambda.
+    """
+    inside = [cell.cell_contents for cell in function.__closure__ or ()]
+    for one in (function, *(value for value in inside if isinstance(value, FunctionType))):
+        if one not in _watched and one.__module__.startswith("torch."):
+            _watched[one] = branches.watch(one)
 
 
 _watched: dict[Any, branches.Watched] = {}
