@@ -321,6 +321,7 @@ class _Recorder:
         names = tuple(node.name for node in match.nodes)
         padded = self._padding.cause_of(names) if check.__name__ in _PADDING else None
         cause, more = padded or ("check-refused", {})
+        paths = [first.path, *first.path.inner[-1:]] if first.path is not None and padded is None else []
         operands: dict[str, Operand] = {
             **more,
             "patterns": tuple(dict.fromkeys(pattern_name(each.entry) for each in refusals)),
@@ -332,7 +333,7 @@ class _Recorder:
         }
         self._log.record(
             KIND, (names,), "not-replaced", cause, place_of(check), operands=operands,
-            subject_type="fx", waits=True, tests=tests_of(first.path) if padded is None else (),
+            subject_type="fx", waits=True, tests=tuple(test for one in paths for test in tests_of(one)),
         )  # fmt: skip
 
     def _where(self, one: _Pass) -> dict[str, Operand]:
