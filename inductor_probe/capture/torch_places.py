@@ -20,7 +20,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from msgspec import Struct
@@ -78,6 +78,17 @@ _COMBINED = "torch._inductor.codegen.cuda_combined_scheduling"
 _HELPERS = "torch._inductor.runtime.triton_helpers"
 _TIMING = "torch._inductor.runtime.benchmarking"
 _CONFIGS = "torch._inductor.runtime.triton_heuristics"
+_CODEGEN = "torch._inductor.heuristics.triton_codegen"
+_UTILS = "torch._inductor.utils"
+_CONVOLUTIONS = "torch._inductor.kernel.conv"
+
+_CALLING = (
+    "_adaptive_avg_pool2d", "_avg_poolnd", "adaptive_max_pool2d", "avg_pool2d_backward",
+    "avg_pool3d_backward", "bucketize", "cat", "cummax", "cummin", "cumprod", "cumsum", "index_put_impl_",
+    "kthvalue", "logcumsumexp", "max_pool2d_with_indices_backward", "median_default", "median_dim",
+    "mode_default", "native_dropout", "pow", "rand", "randn", "scatter_fallback", "searchsorted",
+    "sort_stable", "topk",
+)  # fmt: skip
 
 _CUDA: dict[str, tuple[str, ...]] = {
     "whether there is a GPU": ("is_available", "is_initialized", "_lazy_init", "device_count"),
@@ -148,6 +159,8 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_PATTERNS, "ReplacementPatternEntry.apply", "a pattern is replaced by a graph", (DECISION,)),
     TorchPlace(_PATTERNS, "LoweringPatternEntry.apply", "a pattern is replaced by a lowering", (DECISION,)),
     TorchPlace(_PATTERNS, "GraphPatternEntry.apply", "a pattern changes the graph itself", (DECISION,)),
+    TorchPlace(_PATTERNS, "is_match", "that a pattern matched, before its check", (DECISION,)),
+    TorchPlace(_PATTERNS, "PatternMatcherPass.apply", "the patterns of a pass", (DECISION,)),
     TorchPlace(_PATTERNS, "guard_or_false", "whether a pattern's check allows a rewrite", (DECISION,)),
     TorchPlace(_PADDING, "should_pad", "whether a matrix product is padded", (DECISION,)),
     TorchPlace(_PADDING, "can_pad", "whether it may be padded", (DECISION,)),
@@ -161,7 +174,21 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_GRAPH, "make_fallback", "an operator without a lowering", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.has_feature", "whether the backend has scans, sorts, ...", (DECISION,)),
     TorchPlace(_LOWERING, "use_scatter_fallback", "whether a scatter is compiled", (DECISION,)),
-    TorchPlace(_LOWERING, "index_put_fallback", "an index_put that is not compiled", (DECISION,)),
+    *(
+        TorchPlace(_UTILS, name, "whether there is a template", (DECISION,))
+        for name in (
+            "use_cpp_gemm_template",
+            "use_triton_template",
+            "_use_autotune_backend",
+            "_use_conv_autotune_backend",
+            "_use_template_for_cpu",
+            "_use_template_for_gpu",
+        )
+    ),
+    TorchPlace(_HEURISTICS, "InductorChoices._need_to_fix_layout", "choices beside ATEN", (DECISION,)),
+    TorchPlace(_LOWERING, "unsupported_input_tensor", "a value that is not compiled", (DECISION,)),
+    *(TorchPlace(_LOWERING, name, "a lowering that may call torch", (DECISION,)) for name in _CALLING),
+    TorchPlace(_CONVOLUTIONS, "convolution_backward_lowering", "the same", (DECISION,)),
     TorchPlace(_IR, "FallbackKernel.create", "a call of torch's own kernel", (DECISION,)),
     TorchPlace(_LOWERING, "use_two_step_variance", "variance in one pass or two", (DECISION,)),
     TorchPlace(_IR, "ScatterFallback.__init__", "a call of torch's scatter", (DECISION,)),
@@ -174,9 +201,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_IR, "OnlineSoftmaxReduction.create", "maximum and sum in one pass", (DECISION,)),
     TorchPlace(_IR, "Scan.create", "a scan by one block or by several", (DECISION,)),
     TorchPlace(_IR, "Reduction.num_splits", "the hint of a reduction, and its parts", (DECISION,)),
-    TorchPlace(_IR, "Scan.num_splits", "the parts of a scan", (DECISION,)),
+    TorchPlace(_IR, "Sort.create", "a sort by one block", (DECISION,)),
     TorchPlace(_SIZES, "SizeVarAllocator.stride_hints", "strides of an access", (DECISION,)),
-    TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering",)),
+    TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering", DECISION)),
     TorchPlace(
         _IR, "StorageBox.should_realize_on_reuse", "realise or inline, by users", ("lowering", DECISION)
     ),
@@ -283,6 +310,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(
         _SIMD, "SIMDScheduling.get_tiling_and_scores", "Triton: tiling and its score", ("tiling", DECISION)
     ),
+    TorchPlace(_SIMD, "SIMDScheduling.select_tiling_with_memory", "the same, since 2.14", (DECISION,)),
+    TorchPlace(_SIMD, "SIMDScheduling.compute_tiling_strategy", "Triton: the best tiling", (DECISION,)),
+    TorchPlace(_SIMD, "SIMDScheduling.get_nd_tilings", "Triton: of most dimensions", (DECISION,)),
     TorchPlace(_SIMD, "SIMDScheduling.tiling_is_compatible", "Triton: a candidate", (DECISION,)),
     TorchPlace(_SIMD, "SIMDScheduling.candidate_tilings", "Triton: candidate tilings", ("tiling",)),
     TorchPlace(
@@ -303,12 +333,29 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_HEURISTICS, "InductorChoices.can_fuse_vertical", "the same, in a row", (DECISION,)),
     TorchPlace(_HEURISTICS, "InductorChoices.can_fuse_horizontal", "the same, side by side", (DECISION,)),
     TorchPlace(_FEATURES, "SIMDKernelFeatures.select_index_dtype", "Triton: int32 or int64", (DECISION,)),
+    TorchPlace(_SIMD, "SIMDScheduling.can_use_32bit_indexing", "whether int32 is enough", (DECISION,)),
+    TorchPlace(_UTILS, "expr_fits_within_32bit", "the same of one size", (DECISION,)),
     TorchPlace(
         _FEATURES, "SIMDKernelFeatures.get_reduction_hint", "Triton: INNER or OUTER", ("tiling", DECISION)
     ),
     TorchPlace(_TRITON, "TritonKernel.load", "a Triton load", ("tiling",)),
     TorchPlace(
         _TRITON, "TritonScheduling.define_kernel", "the text of a Triton kernel", ("codegen", DECISION)
+    ),
+    TorchPlace(_CONFIGS, "pointwise", "the configs of a pointwise kernel", (DECISION,)),
+    TorchPlace(_CONFIGS, "foreach", "those of a kernel of lists", (DECISION,)),
+    TorchPlace(_CONFIGS, "_reduction_configs", "those of a reduction in a loop", (DECISION,)),
+    TorchPlace(_CONFIGS, "_persistent_reduction_configs", "those of one in a tile", (DECISION,)),
+    TorchPlace(_CONFIGS, "filter_reduction_configs_for_determinism", "one of several", (DECISION,)),
+    *(
+        TorchPlace(
+            f"{_CODEGEN}.pointwise", f"PointwiseHeuristic._configs_{count}d", "since 2.14", (DECISION,)
+        )
+        for count in (1, 2, 3)
+    ),
+    *(
+        TorchPlace(f"{_CODEGEN}.reduction", f"ReductionHeuristic.{name}", "since 2.14", (DECISION,))
+        for name in ("get_configs", "get_persistent_configs")
     ),
     TorchPlace(_CONFIGS, "CachingAutotuner.precompile", "the configs of a Triton kernel", (DECISION,)),
     *(TorchPlace("torch.cuda", name, what, (TARGET,)) for what, names in _CUDA.items() for name in names),
@@ -383,6 +430,20 @@ def watch(module: ModuleType, name: str, *nested: str) -> None:
     plain = inspect.unwrap(getattr(function, "__func__", function))
     if plain not in _watched:
         _watched[plain] = branches.watch(plain, *nested)
+
+
+def watch_function(function: FunctionType) -> None:
+    """Let a function report that torch holds by no name, as the check of a pattern, and those in its closure.
+
+    What is not torch's own is left alone.
+
+    Raises:
+        CannotWatchError: its source is not at hand, or it is a lambda.
+    """
+    inside = [cell.cell_contents for cell in function.__closure__ or ()]
+    for one in (function, *(value for value in inside if isinstance(value, FunctionType))):
+        if one not in _watched and one.__module__.startswith("torch."):
+            _watched[one] = branches.watch(one)
 
 
 _watched: dict[Any, branches.Watched] = {}

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from inductor_probe.capture.branches import CallPath, CannotWatchError, SeenTest, calls, matches, watch
+from inductor_probe.capture.branches import (
+    CallPath,
+    CannotWatchError,
+    SeenTest,
+    calls,
+    matches,
+    running,
+    watch,
+)
 
 LIMIT = 3
 
@@ -247,6 +255,75 @@ def test_the_arguments_of_a_call_that_is_tested_or_returned_are_reported() -> No
     result, path = followed(is_known, [7], 4)
     # What is returned is no truth: it is the branch.
     assert (result, decided(path)) == ("four", [("limit in LIMITED", True, (4, "{4}"))])
+
+
+def known(answer: Any) -> Any:
+    return answer
+
+
+def offered(sizes: list[int]) -> list[str]:
+    names = ["first"]
+    if known(len(sizes)):
+        names.append("second")
+    return names
+
+
+class Setting:
+    limit = 4
+
+
+def test_a_list_that_is_returned_and_added_to_is_as_if_it_were_assigned() -> None:
+    for sizes in ([], [5]):
+        result, path = followed(offered, sizes)
+        assert result == ["first", "second"][: len(sizes) + 1]
+        assert decided(path) == [("known(len(sizes))", bool(sizes), (str(sizes),))]
+
+
+def test_arguments_within_the_argument_of_a_call_are_reported() -> None:
+    """Of `statically_known_true(Le(size, 512))` the truth of a comparison was shown, and no number."""
+
+    def compared(size: int) -> str:
+        return "few" if known(size <= 3) else "many"
+
+    assert decided(followed(compared, 7)[1]) == [("known(size <= 3)", False, (7, 3))]
+
+
+def test_a_name_that_is_tested_has_the_attribute_that_it_was_assigned() -> None:
+    path = followed(capped, 9, Setting)[1]
+    assert decided(path) == [("size > limit", True, (9, 4))]
+    assert (path.source("limit"), path.source("size")) == ("setting.limit", "size")
+
+
+def capped(size: int, setting: Any) -> str:
+    limit = setting.limit
+    if size > limit:
+        return "above"
+    return "below"
+
+
+def test_a_call_that_has_not_returned_says_where_it_stands() -> None:
+    seen: list[tuple[list[Any], list[list[str]]]] = []
+
+    def look(line: int) -> str:
+        path = running("stands")
+        assert path is not None
+        at = path.at(line)
+        seen.append((decided(at), [[one.text for one in tests] for tests in at.reasons()]))
+        return "looked"
+
+    begin = inspect.getsourcelines(stands)[1]
+    assert followed(stands, 3, look, begin)[0] == "looked"
+    assert running("stands") is None
+    assert seen == [([("size > 2", True, (3, 2))], [["size > 2"], ["size > 1"]])]
+
+
+def stands(size: int, look: Callable[[int], str], begin: int) -> str:
+    if size > 1:
+        if size > 2:
+            made = look(begin + 3)
+            return made  # noqa: RET504 - a statement that is no return
+        return "two"
+    return "one"
 
 
 def test_a_generator_and_what_raises_leave_no_call_open() -> None:

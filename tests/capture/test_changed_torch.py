@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
 
 import pytest
 
 import inductor_probe as ip
 from inductor_probe.model.decision import Decision
+from inductor_probe.model.manifest import Note
 from inductor_probe.report.terminal import to_text
 
-pytestmark = [pytest.mark.compiles, pytest.mark.takes(20)]
+pytestmark = [pytest.mark.compiles, pytest.mark.takes(40)]
 CPP = "_inductor/codegen/cpp.py"
 FLIP = """import torch
 image = torch.zeros(1, 3, 64, 64, dtype=torch.uint8).contiguous(memory_format=torch.{layout})
@@ -21,31 +22,53 @@ torch.compile(lambda x: x.flip(-1))(image)
 """
 
 
-def torch_with(folder: Path, file: str, edits: Sequence[tuple[str, str]]) -> None:
-    """Make a torch in a folder in which a file is changed; all else of it is the installed one, by links."""
+def torch_with(folder: Path, edits: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    """Make a torch in a folder in which files are changed; all else of it is the installed one, by links."""
     spec = importlib.util.find_spec("torch")
     assert spec is not None
     assert spec.origin is not None
-    here, there = Path(spec.origin).parent, folder / "torch"
-    for part in Path(file).parts:
-        there.mkdir(parents=True)
-        own = (part, "__pycache__") if part == Path(file).name else (part,)
-        for entry in here.iterdir():
-            if entry.name not in own:
-                (there / entry.name).symlink_to(entry)
-        here, there = here / part, there / part
-    text = here.read_text()
-    for old, new in edits:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    there.write_text(text)
+    link(Path(spec.origin).parent, folder / "torch", {PurePath(file).parts: edits[file] for file in edits})
+
+
+def link(here: Path, there: Path, edits: Mapping[tuple[str, ...], Sequence[tuple[str, str]]]) -> None:
+    """Link what is in a folder, but for files that are changed, and the folders that they are in."""
+    there.mkdir(parents=True)
+    own = {parts[0] for parts in edits}
+    is_changed = any(len(parts) == 1 for parts in edits)
+    for entry in here.iterdir():
+        if entry.name not in own and not (is_changed and entry.name == "__pycache__"):
+            (there / entry.name).symlink_to(entry)
+    for name in own:
+        inner = {parts[1:]: one for parts, one in edits.items() if parts[0] == name}
+        if () not in inner:
+            link(here / name, there / name, inner)
+            continue
+        text = (here / name).read_text()
+        for old, new in inner[()]:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        (there / name).write_text(text)
+
+
+def dumped(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, edits: Mapping[str, Sequence[tuple[str, str]]],
+    source: str, target: str | None = None,
+) -> tuple[list[Decision], Sequence[Note]]:  # fmt: skip
+    """Return what a changed torch decides about a script, and what could not be recorded."""
+    torch_with(folder / "changed", edits)
+    monkeypatch.setenv("PYTHONPATH", str(folder / "changed"), prepend=os.pathsep)
+    (folder / "script.py").write_text(source)
+    run = ip.dump(folder / "script.py", out=folder, target=target)
+    found = [graph.compiled.decisions for graph in run.graphs]
+    notes = [note for note in run.manifest.notes if note.code == "recorder-failed"] if run.manifest else []
+    return [one for each in found if each is not None for one in each.decisions], notes
 
 
 def decided(
     folder: Path, monkeypatch: pytest.MonkeyPatch, edits: Sequence[tuple[str, str]], layout: str
 ) -> tuple[Decision, str]:
     """Return the decision about the loop nest of a flip by a changed torch, and what `probe why` prints."""
-    torch_with(folder / "changed", CPP, edits)
+    torch_with(folder / "changed", {CPP: edits})
     monkeypatch.setenv("PYTHONPATH", str(folder / "changed"), prepend=os.pathsep)
     (folder / "flip.py").write_text(FLIP.format(layout=layout))
     run = ip.dump(folder / "flip.py", out=folder)
@@ -82,3 +105,76 @@ def test_a_test_that_is_unknown_is_shown_as_torch_has_it(
     assert (decision.outcome, decision.cause) == ("scalar", "unlisted-test")
     assert "op0 is scalar: op_num <= 77 is true (2, 77)" in text
     assert "cpp.py:" in text
+
+
+ON_GPU = """import torch
+values = torch.zeros(4096, device="cuda")
+torch.compile(lambda x: x.view(4, 1024).sort(-1).values)(values)
+torch.compile(lambda x: x.view(64, 64).t().contiguous())(values)
+torch.compile(lambda x: x.view(32, 128).sum(-1))(values)
+"""
+
+
+def test_changed_limits_of_a_gpu_are_those_that_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sort's, that of tiles, that of configs and that of indices: each is what this torch compares with."""
+    edits = {
+        "_inductor/ir.py": [("max_rblock = 512", "max_rblock = 300")],
+        "_inductor/codegen/simd.py": [
+            ("tiling_len > get_max_tiles(default=3)", "tiling_len > get_max_tiles(default=1)")
+        ],
+        "_inductor/runtime/triton_heuristics.py": [("and rnumel >= 256", "and rnumel >= 100")],
+        "_inductor/utils.py": [
+            ("    has_guarding_hint = ", "    int_max = 99\n    has_guarding_hint = "),
+        ],
+    }
+    decisions, _ = dumped(tmp_path, monkeypatch, edits, ON_GPU, target="h100")
+    of = {kind: [one for one in decisions if one.kind == kind] for kind in ("fallback", "tiling", "configs")}
+    [sort] = of["fallback"]
+    assert (sort.cause, sort.operand("elements"), sort.operand("elements_limit")) == (
+        "sort-too-long",
+        1024,
+        300,
+    )
+    assert ("tile-limit", 1) in [(one.cause, one.operand("limit")) for one in of["tiling"]]
+    hinted = [one for one in of["configs"] if one.cause == "known-hint"]
+    assert [one.operand("size_hints") for one in hinted] == [("x=32", "r0_=128")]
+    widths = [one for one in decisions if one.kind == "index-width"]
+    assert {(one.outcome, one.cause, one.operand("limit")) for one in widths} == {
+        ("int64", "numel-exceeds-int32", 99)
+    }
+
+
+ON_CPU = """import torch
+values = torch.zeros(4, 64, 64)
+torch.compile(lambda x: torch.cat([x, x + 1]))(values.to(torch.uint8))
+torch.compile(lambda x: x.cummax(-1).values)(values)
+torch.compile(lambda x: torch.bmm(x, x + 1), options=dict(max_autotune=True))(values)
+"""
+
+
+def test_lowerings_that_changed_are_shown_as_torch_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A further leg, a branch that nothing lists, a dtype that a list lost, and a function that is gone."""
+    branch = "    if axis < 77: return fallback_cummax(x, dim=axis)\n"
+    edits = {
+        "_inductor/lowering.py": [
+            ("if cpu_device and all(", "if cpu_device and len(inputs) != 77 and all("),
+            ("def cummin(", "def cummin_of("),
+            ("def cummax(x, axis=None):\n", f"def cummax(x, axis=None):\n{branch}"),
+        ],
+        "_inductor/utils.py": [
+            ("layout_dtypes = [torch.float32, torch.bfloat16, torch.half", "layout_dtypes = [torch.half")
+        ],
+    }
+    decisions, notes = dumped(tmp_path, monkeypatch, edits, ON_CPU)
+    cat, scan, product = (one for one in decisions if one.kind == "fallback")
+    assert cat.cause == "byte-concatenation"
+    assert ("len(inputs) != 77", True, (2, 77)) in [(one.text, one.truth, one.values) for one in cat.tests]
+    assert scan.cause == "unlisted-test"
+    assert [(one.text, one.truth, one.values) for one in scan.tests] == [("axis < 77", True, (-1, 77))]
+    assert (product.cause, product.operand("dtype")) == ("template-dtype", "float32")
+    [note] = notes
+    assert dict(note.values)["recorder"] == "watching cummin"

@@ -56,7 +56,7 @@ class CallPath:
         inner: calls of watched functions within it, in order.
     """
 
-    __slots__ = ("_around", "_count", "_seen", "exit", "inner", "sites")
+    __slots__ = ("_around", "_count", "_named", "_seen", "exit", "inner", "sites")
 
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
@@ -64,6 +64,7 @@ class CallPath:
         self.inner: list[CallPath] = []
         self._around: CallPath | None = None
         self._seen: dict[int, tuple[int, bool | None, tuple[Any, ...]]] = {}
+        self._named: dict[str, str] = {}
         self._count = 0
 
     def __enter__(self) -> CallPath:
@@ -92,6 +93,15 @@ class CallPath:
         values = tuple(map(_now, arguments))
         return self._reported(number, self.sites.leaves[number], function(*arguments), values)
 
+    def call_of(self, number: int, function: Any, inner: Any, *arguments: Any) -> Any:
+        """Do so with what another function returns, and report the arguments of that."""
+        values = tuple(map(_now, arguments))
+        return self._reported(number, self.sites.leaves[number], function(inner(*arguments)), values)
+
+    def operator(self, number: int) -> Any:
+        """Return what compares in a comparison."""
+        return self.sites.leaves[number].compare
+
     def test(self, number: int, value: Any) -> Any:
         """Report what is tested."""
         return self._reported(number, self.sites.leaves[number], value, (_now(value),))
@@ -107,6 +117,12 @@ class CallPath:
         self._count += 1
         self._seen[number] = self._count, truth, values
         return result
+
+    def name(self, number: int, value: Any) -> Any:
+        """Report which attribute is assigned to a name."""
+        name, text = self.sites.named[number]
+        self._named[name] = text
+        return value
 
     def leave(self, number: int, value: Any) -> Any:
         """Report the return that is taken."""
@@ -131,6 +147,16 @@ class CallPath:
         last = max((*self.sites.assigning, *assigned), key=self._when, default=None)
         return self._blamed(last) if last is not None and self._when(last) else []
 
+    def at(self, line: int) -> CallPath:
+        """Return the path so far of a call that has come to a line, as if it returned there."""
+        path = CallPath(self.sites)
+        path.exit, path.inner, path._seen = self.sites.at(line), self.inner, self._seen
+        return path
+
+    def reasons(self) -> list[list[SeenTest]]:
+        """Return the tests because of which it returned where it did, and those of each branch around it."""
+        return [self.deciding(), *(self._blamed(condition) for condition, _ in self.branches()[1:])]
+
     def branches(self) -> list[Branch]:
         """Return the branches that it returned in, the innermost first."""
         return [*self.exit.within] if self.exit is not None else []
@@ -138,6 +164,10 @@ class CallPath:
     def tested(self, text: str) -> SeenTest | None:
         """Return the last test whose text is this, where `?` is whatever is compared: `op_num < ?`."""
         return next((one for one in self.all() if matches(one.text, text)), None)
+
+    def source(self, name: str) -> str:
+        """Return the attribute that a tested name was assigned last: `config.cpp.threads`; else the name."""
+        return self._named.get(name, name)
 
     def all(self) -> list[SeenTest]:
         """Return the last result of each test that was made, the latest first."""
@@ -346,6 +376,11 @@ def calls() -> Iterator[list[CallPath]]:
     """Yield a list that has, behind the block, the calls of watched functions that the block made itself."""
     with CallPath(_CALLS) as around:
         yield around.inner
+
+
+def running(function: str) -> CallPath | None:
+    """Return the innermost call of a function that has not returned yet, in this thread."""
+    return next((path for path in reversed(_STACK.paths) if path.sites.function == function), None)
 
 
 _FIXED_OF_TORCH = ("torch.dtype", "torch.device", "torch.memory_format", "torch.layout")

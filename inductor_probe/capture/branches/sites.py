@@ -5,9 +5,9 @@
     return best                             return path.leave(1, best)
 
 Operands are evaluated once, in torch's order, and none that torch would not have evaluated. Only tests that
-bear on how the function ends are reported: those whose branches return, raise, leave a loop or assign a name
-that is returned, and those whose value is returned, or assigned to a name that is tested or returned. All
-else, as the tests of a loop that counts, runs as it is.
+bear on how the function ends are reported: those whose branches return, raise, leave a loop, assign a name
+that is returned, or add to its list, and those whose value is returned, or assigned to a name that is tested
+or returned. All else, as the tests of a loop that counts, runs as it is.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_ADDS = ("append", "extend")
 
 
 class Condition(Struct, frozen=True):
@@ -40,7 +41,8 @@ class Condition(Struct, frozen=True):
         form: `leaf` reports its truth by its number; a quantifier (`any`, `all`) does, too, and has one part:
             the test of an element. The others are made of parts, which report where they are evaluated.
         compare: of a comparison (`is_comparison`), whose operands are reported.
-        is_call: of a call whose arguments have no names: they are reported.
+        is_call: of a call whose arguments have no names: they are reported. is_nested: so are those of its
+            one argument, which is such a call, or a comparison: of `known(Le(size, 512))` both sizes.
         is_value: its value is used, not its truth alone: it stays as it is.
         name: of a leaf that is a variable.
     """
@@ -53,6 +55,7 @@ class Condition(Struct, frozen=True):
     compare: Callable[[Any, Any], Any] = operator.is_
     is_comparison: bool = False
     is_call: bool = False
+    is_nested: bool = False
     is_value: bool = False
     name: str = ""
 
@@ -82,8 +85,10 @@ class Sites:
     Attributes:
         is_generator: its calls go on while others are made.
         leaves: conditions by their number. exits: by theirs.
-        assigning: conditions in whose branches a name is assigned that is returned.
+        blocks: first and last line of each block within a branch, with its branches, the innermost first.
+        assigning: conditions in whose branches a name is assigned that is returned, or its list added to.
         assigned: the conditions whose values are assigned to a name, by the name.
+        named: attributes that are assigned to a name which is tested, with their text.
     """
 
     file: str
@@ -91,8 +96,15 @@ class Sites:
     is_generator: bool = False
     leaves: list[Condition] = field(default_factory=list)
     exits: list[Exit] = field(default_factory=list)
+    blocks: list[tuple[int, int, tuple[Branch, ...]]] = field(default_factory=list)
     assigning: list[Condition] = field(default_factory=list)
     assigned: dict[str, list[Condition]] = field(default_factory=dict)
+    named: list[tuple[str, str]] = field(default_factory=list)
+
+    def at(self, line: int) -> Exit:
+        """Return a line as if the function returned there: the block that holds it and is the shortest."""
+        around = [(last - first, within) for first, last, within in self.blocks if first <= line <= last]
+        return Exit(line, min(around, key=lambda block: block[0])[1] if around else ())
 
 
 def rewrite(function: ast.FunctionDef, sites: Sites, enter: ast.expr) -> None:
@@ -116,6 +128,9 @@ class _Rewriter:
 
     def block(self, statements: Sequence[ast.stmt], within: tuple[Branch, ...]) -> None:
         """Rewrite the statements of a block, which stands in these branches."""
+        if within and statements:
+            first, last = statements[0], statements[-1]
+            self._sites.blocks.append((first.lineno, last.end_lineno or last.lineno, within))
         for statement in statements:
             self._statement(statement, within)
 
@@ -145,8 +160,7 @@ class _Rewriter:
         inside = [one for statement in (*node.body, *node.orelse) for one in _own(statement)]
         if any(isinstance(one, _LEAVES) for one in inside):
             return "leaves"
-        stored = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-        return "assigns" if stored & self._returned else ""
+        return "assigns" if self._returned.intersection(map(_changed, inside)) else ""
 
     def _returned_value(self, value: ast.expr, within: tuple[Branch, ...]) -> ast.expr:
         if isinstance(value, ast.IfExp):
@@ -165,7 +179,11 @@ class _Rewriter:
         names = {target.id for target in targets if isinstance(target, ast.Name)}
         if node.value is None or not names & (self._returned | self._tested):
             return
-        if isinstance(node.value, ast.IfExp):
+        if isinstance(node.value, ast.Attribute):
+            name = next(iter(names))
+            self._sites.named.append((name, ast.unparse(node.value)))
+            node.value = _call("name", len(self._sites.named) - 1, node.value)
+        elif isinstance(node.value, ast.IfExp):
             node.value.test, condition = self._condition(node.value.test)
             if names & self._returned:
                 self._sites.assigning.append(condition)
@@ -198,6 +216,13 @@ class _Rewriter:
             generator.elt, part = self._condition(generator.elt)
             leaf = replace(leaf, form=quantifier, parts=(part,))
         elif isinstance(node, ast.Call) and _is_plain(node):
+            inner = node.args[0]
+            if len(node.args) == 1 and isinstance(inner, ast.Call) and _is_plain(inner):
+                return self._leaf(replace(leaf, is_nested=True), node.func, inner.func, *inner.args)
+            if len(node.args) == 1 and isinstance(inner, ast.Compare) and len(inner.ops) == 1:
+                leaf = replace(leaf, is_nested=True, compare=_OPERATORS[type(inner.ops[0])])
+                compare = _reported("operator", len(self._sites.leaves), inner)
+                return self._leaf(leaf, node.func, compare, inner.left, *inner.comparators)
             return self._leaf(replace(leaf, is_call=True), node.func, *node.args)
         return self._leaf(leaf, node)
 
@@ -226,7 +251,12 @@ class _Rewriter:
     def _leaf(self, condition: Condition, *operands: ast.expr) -> tuple[ast.expr, Condition]:
         numbered = replace(condition, number=len(self._sites.leaves))
         self._sites.leaves.append(numbered)
-        method = "compare" if condition.is_comparison else "call" if condition.is_call else "test"
+        flags = {
+            "compare": condition.is_comparison,
+            "call": condition.is_call,
+            "call_of": condition.is_nested,
+        }
+        method = next((name for name, is_set in flags.items() if is_set), "test")
         return _call(method, numbered.number, *operands), numbered
 
 
@@ -236,6 +266,13 @@ def _own(node: ast.AST) -> Iterator[ast.AST]:
     if not isinstance(node, _SCOPES):
         for child in ast.iter_child_nodes(node):
             yield from _own(child)
+
+
+def _changed(node: ast.AST) -> str:
+    """Return the name that a node assigns, or to whose list it adds; empty for any other node."""
+    if isinstance(node, ast.Attribute) and node.attr in _ADDS and isinstance(node.value, ast.Name):
+        return node.value.id
+    return node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else ""
 
 
 def _names(values: Iterator[ast.expr | None]) -> set[str]:
@@ -264,5 +301,9 @@ def _quantified(node: ast.expr) -> tuple[Literal["any", "all"], ast.GeneratorExp
 
 
 def _call(method: str, number: int, *operands: ast.expr) -> ast.expr:
+    return _reported(method, number, operands[0], *operands)
+
+
+def _reported(method: str, number: int, where: ast.expr, *operands: ast.expr) -> ast.expr:
     function = ast.Attribute(ast.Name(PATH, ast.Load()), method, ast.Load())
-    return ast.copy_location(ast.Call(function, [ast.Constant(number), *operands], []), operands[0])
+    return ast.copy_location(ast.Call(function, [ast.Constant(number), *operands], []), where)

@@ -8,40 +8,85 @@ offers XBLOCK=512 and XBLOCK=1024; a sum over its rows with the hint INNER is gi
 
 The heuristic runs when the kernel is loaded, in this process or in one of torch's compile workers. Either way
 this process has the `CachingAutotuner` in the end, with the configs that it was made with, or, once they are
-compiled, those that could be compiled. Which nodes the kernel is of is known where its source is named.
+compiled, those that could be compiled. The heuristic is asked once more here, with what the kernel has: it is
+watched, and the tests by which it chooses are the cause. Its nodes are known where its source is named.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
 
+from inductor_probe.capture.branches import CallPath, calls, matches
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     UnknownPathError,
     debug_folder,
     place_of,
     size_of,
+    test_at,
 )
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame, TorchTest
 
 KIND: DecisionKind = "configs"
 
 _HEURISTIC = re.compile(r"^\s*@triton_heuristics\.(\w+)\(", re.MULTILINE)
-_HINTED = ("INNER", "OUTER", "OUTER_TINY")
-_LONG_ROW = (
-    256  # a literal of _persistent_reduction_configs: shorter ones of INNER are tried with each XBLOCK
+_HEURISTICS = "torch._inductor.runtime.triton_heuristics"
+_WATCHED = {
+    _HEURISTICS: (
+        "pointwise", "foreach", "_reduction_configs", "_persistent_reduction_configs",
+        "filter_reduction_configs_for_determinism",
+    ),
+    "torch._inductor.heuristics.triton_codegen.pointwise": (
+        "PointwiseHeuristic._configs_1d", "PointwiseHeuristic._configs_2d", "PointwiseHeuristic._configs_3d",
+    ),
+    "torch._inductor.heuristics.triton_codegen.reduction": (
+        "ReductionHeuristic.get_configs", "ReductionHeuristic.get_persistent_configs",
+    ),
+}  # fmt: skip
+"""What chooses configs; since torch 2.14 in modules of its own."""
+_Rule = tuple[CauseCode, Mapping[str, bool]]
+_TUNED: tuple[_Rule, ...] = tuple(
+    ("max-autotune", {f"inductor_meta.get({setting!r})": True})
+    for setting in ("max_autotune", "max_autotune_pointwise")
 )
-_FEW_ACCESSES = 8  # a literal of _reduction_configs, for the config that has a whole row in a block
+_NOT_TUNED = {"inductor_meta.get('max_autotune_pointwise')": False}
+_SWITCH, _HINT = "inductor_meta.get('autotune_pointwise', ?)", "reduction_hint == ReductionHint.?"
+_REDUCTION: tuple[_Rule, ...] = (
+    ("matrix-product", {"triton_meta.get('native_matmul')": True}),
+    ("tiled-reduction", {"'y' in size_hints": True}),
+    ("max-autotune", {"max_autotune_enabled": True}),
+    ("short-rows", {"rnumel >= ?": False}),
+    ("whole-row-config", {_HINT: True, "loads_and_red <= ?": True}),
+    ("known-hint", {_HINT: True}),
+    ("default-hint", {_HINT: False}),
+)
+_RULES: dict[str, tuple[_Rule, ...]] = {
+    "pointwise": (
+        *_TUNED,
+        ("pointwise-autotuning-off", {_SWITCH: False}),
+        ("one-input-one-output", {"tile_hint == TileHint.SQUARE": True}),
+        ("pointwise-autotuning", {_SWITCH: True}),
+        ("three-loops", _NOT_TUNED),
+    ),
+    "foreach": (*_TUNED, ("foreach-warps", _NOT_TUNED)),
+    **dict.fromkeys(("reduction", "persistent_reduction", "cooperative_reduction", "split_scan"), _REDUCTION),
+}
+"""Causes of each heuristic, and tests that hold or do not: the first whose tests were all made counts."""
+_FILTERED = {"_do_filter_due_to_inductor_config()": True, "len(configs) == ?": False}
+_ONE = (
+    "pointwise-autotuning-off", "one-input-one-output", "three-loops", "foreach-warps", "template-config",
+    "known-hint", "combo-kernel", "unlisted-test",
+)  # fmt: skip
+"""Causes that say already why there is one config; others offer several, of which one may be left."""
 
 
 class _Named(Struct, frozen=True):
@@ -52,7 +97,6 @@ class _Named(Struct, frozen=True):
 
     heuristic: str
     is_square: bool
-    is_product: bool
     numels: Mapping[str, Any]
     nodes: tuple[str, ...]
     blocks: Mapping[str, Any]
@@ -77,13 +121,12 @@ class _Recorder:
             return
         numels = getattr(kernel, "numels", {})
         is_square = "tile_hint=TileHint.SQUARE" in source
-        is_product = "'native_matmul': True" in source
         blocks = {
             key: value
             for key, value in (getattr(kernel, "meta", None) or {}).items()
             if key.startswith(("BLOCK", "GROUP"))
         }
-        one = _Named(match[1], is_square, is_product, dict(numels), nodes, blocks)
+        one = _Named(match[1], is_square, dict(numels), nodes, blocks)
         self.named.setdefault(name, []).append(one)
         if name in self.tuners:
             self._record(one, name, self.tuners[name])
@@ -121,7 +164,7 @@ class _Recorder:
         hints: Mapping[str, int] = tuner.size_hints or {}
         groups = meta.get("combo_tuning_groups", ())  # of a combo kernel: its parts are timed one by one
         offered = len(configs) if not groups else max(len(group["configs"]) for group in groups)
-        cause, more = _cause(kernel, tuner, offered, hints)
+        cause, more, tests = _cause(kernel, tuner, offered)
         operands: dict[str, Operand] = {
             "kernel": name,
             "heuristic": kernel.heuristic,
@@ -133,34 +176,75 @@ class _Recorder:
             operands["numels"] = tuple(f"{key}={size_of(size)}" for key, size in numels if size is not None)
         operands |= {key: int(meta[key]) for key in ("num_load", "num_reduction") if key in meta}
         outcome: Outcome = "one-config" if offered == 1 else "several-configs"
-        heuristics = sys.modules["torch._inductor.runtime.triton_heuristics"]
-        place = place_of(getattr(heuristics, kernel.heuristic))
+        place = place_of(getattr(sys.modules[_HEURISTICS], kernel.heuristic))
         self.log.record(
             KIND, (kernel.nodes,), outcome, cause, place, operands=operands | more, key=(kernel.nodes, name),
-            frames=(),
+            frames=(), tests=tests,
         )  # fmt: skip
 
 
 def _cause(
-    kernel: _Named, tuner: Any, count: int, hints: Mapping[str, int]
-) -> tuple[CauseCode, dict[str, Operand]]:
+    kernel: _Named, tuner: Any, count: int
+) -> tuple[CauseCode, dict[str, Operand], tuple[TorchTest, ...]]:
     """Return why there are that many configs."""
     meta = tuner.inductor_meta
     hint = getattr(meta.get("reduction_hint"), "name", None)
     operands: dict[str, Operand] = {} if hint is None else {"hint": hint}
     parts = meta.get("combo_grid_meta") or {}
     if "heuristic_0" in parts:
-        return "combo-kernel", _of_parts(parts, meta.get("combo_tuning_groups", ()))
-    cause, is_one = _rule(kernel, meta, hint, hints)
-    reduces = kernel.heuristic not in ("pointwise", "template", "foreach")
-    filtered = ("deterministic", "force_filter_reduction_configs", "are_deterministic_algorithms_enabled")
-    if is_one and count > 1:
-        raise UnknownPathError(f"{count} configs, where {cause} leaves one")
-    if not is_one and count == 1:
-        if reduces and any(meta.get(key) for key in filtered):
-            return "deterministic", operands
-        return "one-fits", operands
-    return cause, operands
+        return "combo-kernel", _of_parts(parts, meta.get("combo_tuning_groups", ())), ()
+    if kernel.heuristic == "template":
+        return "template-config", operands, ()
+    made = _asked(kernel, tuner)
+    cause, tests = _rule(kernel.heuristic, made)
+    if count == 1 and cause not in _ONE:
+        filtered = _held(made, _FILTERED)
+        cause, tests = ("deterministic", filtered) if filtered else ("one-fits", tests)
+    return cause, operands, tests
+
+
+def _asked(kernel: _Named, tuner: Any) -> list[TorchTest]:
+    """Return the tests, the latest first, that the heuristic of a kernel makes of what its tuner has."""
+    module = sys.modules[_HEURISTICS]
+    arguments: dict[str, Any] = {
+        "triton_meta": {**tuner.triton_meta, "device": tuner.device_props},
+        # It must not read the config that an earlier run took, and takes some keys out.
+        "inductor_meta": {**tuner.inductor_meta, "force_disable_caches": True},
+        "filename": tuner.filename,
+    }
+    if kernel.heuristic != "foreach":
+        arguments["size_hints"] = dict(tuner.size_hints)
+    if kernel.heuristic == "pointwise":
+        arguments["tile_hint"] = module.TileHint.SQUARE if kernel.is_square else None
+    elif "reduction_hint" in tuner.inductor_meta:
+        arguments["reduction_hint"] = tuner.inductor_meta["reduction_hint"]
+    with calls() as made:
+        getattr(module, kernel.heuristic)(**arguments)
+    return [test_at(path, one) for path in _flat(reversed(made)) for one in path.all()]
+
+
+def _flat(paths: Iterable[CallPath]) -> Iterator[CallPath]:
+    for path in paths:
+        yield path
+        yield from _flat(reversed(path.inner))
+
+
+def _rule(heuristic: str, made: list[TorchTest]) -> tuple[CauseCode, tuple[TorchTest, ...]]:
+    """Return by which rule of its heuristic configs are offered, with the tests that say so."""
+    if heuristic not in _RULES:
+        raise UnknownPathError(f"the heuristic {heuristic}")
+    for cause, conditions in _RULES[heuristic]:
+        if tests := _held(made, conditions):
+            return cause, tests
+    return "unlisted-test", tuple(made[:1])
+
+
+def _held(made: list[TorchTest], conditions: Mapping[str, bool]) -> tuple[TorchTest, ...]:
+    """Return the tests of these texts; none if one was not made, or came out otherwise when it was last."""
+    tests = [next((one for one in made if matches(one.text, text)), None) for text in conditions]
+    pairs = zip(tests, conditions.values(), strict=True)
+    held = tuple(one for one, truth in pairs if one is not None and one.truth is truth)
+    return held if len(held) == len(conditions) else ()
 
 
 def _of_parts(parts: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]) -> dict[str, Operand]:
@@ -178,54 +262,6 @@ def _of_parts(parts: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]) -> 
     }
 
 
-def _rule(
-    kernel: _Named, meta: Mapping[str, Any], hint: str | None, hints: Mapping[str, int]
-) -> tuple[CauseCode, bool]:
-    """Return by which rule of its heuristic configs are offered, and whether that offers one."""
-    tunes = bool(meta.get("max_autotune") or meta.get("max_autotune_pointwise"))
-    match kernel.heuristic:
-        case "pointwise":
-            return _pointwise_rule(kernel, meta, hints, tunes=tunes)
-        case "foreach":
-            return ("max-autotune", False) if tunes else ("foreach-warps", True)
-        case "template":
-            return "template-config", True
-        case "reduction" | "split_scan" | "cooperative_reduction" | "persistent_reduction":
-            pass
-        case other:
-            raise UnknownPathError(f"the heuristic {other}")
-    if kernel.is_product:
-        return "matrix-product", False
-    if "y" in hints:
-        return "tiled-reduction", False
-    if tunes:
-        return "max-autotune", False
-    is_persistent = meta.get("persistent_reduction", kernel.heuristic == "persistent_reduction")
-    row = math.prod(size for key, size in hints.items() if key.startswith("r"))
-    if is_persistent:
-        if hint == "INNER" and row < _LONG_ROW:
-            return "short-rows", False
-    elif meta.get("add_persistent_rblock"):
-        accesses = int(meta.get("num_load", 0)) + int(meta.get("num_reduction", 0))
-        if hint in _HINTED and accesses <= _FEW_ACCESSES:
-            return "whole-row-config", False
-    return ("known-hint", True) if hint in _HINTED else ("default-hint", False)
-
-
-def _pointwise_rule(
-    kernel: _Named, meta: Mapping[str, Any], hints: Mapping[str, int], *, tunes: bool
-) -> tuple[CauseCode, bool]:
-    if tunes:
-        return "max-autotune", False
-    if len(hints) == 3:
-        return "three-loops", True
-    if not meta.get("autotune_pointwise", True):
-        return "pointwise-autotuning-off", True
-    if len(hints) == 2 and kernel.is_square:
-        return "one-input-one-output", True
-    return "pointwise-autotuning", False
-
-
 def _text(config: Any, blocks: Mapping[str, Any] = MappingProxyType({})) -> str:
     """`XBLOCK=256 num_warps=4 num_stages=1`."""
     values = {**blocks, **config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
@@ -235,6 +271,17 @@ def _text(config: Any, blocks: Mapping[str, Any] = MappingProxyType({})) -> str:
 _recorder = functools.cache(_Recorder)
 """One a log: its hooks are called when each module is imported."""
 
+
+def _hook_heuristics(heuristics: Any, log: DecisionLog) -> None:
+    _watch(heuristics, log)
+    wrap(heuristics, "CachingAutotuner.precompile", log.observed(_recorder(log).kernel_compiled))
+
+
+def _watch(module: Any, log: DecisionLog) -> None:
+    for place in _WATCHED[module.__name__]:
+        log.watch(module, place)
+
+
 HOOKS = {
     "torch._inductor.codegen.triton": lambda module, log: wrap(
         module, "TritonScheduling.define_kernel", log.observed(_recorder(log).kernel_named)
@@ -242,7 +289,6 @@ HOOKS = {
     "torch._inductor.async_compile": lambda module, log: wrap(
         module, "AsyncCompile.triton", log.observed(_recorder(log).kernel_loaded)
     ),
-    "torch._inductor.runtime.triton_heuristics": lambda module, log: wrap(
-        module, "CachingAutotuner.precompile", log.observed(_recorder(log).kernel_compiled)
-    ),
+    **dict.fromkeys(_WATCHED, _watch),
+    _HEURISTICS: _hook_heuristics,
 }

@@ -37,8 +37,7 @@ KIND: DecisionKind = "vectorisation"
 _LOOP_VARIABLE = re.compile(r"d\d+")
 _INDEXED = {"load": 2, "store": 2, "index_expr": 1, "value_expr": 1}
 """Operations that are checked for contiguity, and which argument is the index."""
-_UNCOUNTED = ("ops", "output", "constant", "get_index")
-
+_COUNTS = ("op_num > ?", "non_contig_indexing_op_num >= ?")
 
 Answer: TypeAlias = tuple[Outcome, CauseCode, dict[str, Operand]]
 """What torch chose, why, and the operands of that."""
@@ -76,7 +75,7 @@ class Nest:
         answer: factors, loops, and from torch 2.12 what was counted. loop_place, candidates, factor: of
             `_select_tiling_indices`, with what it answered and the lanes for which it was asked.
         tiling_path, loop_path: which way these two went. inner_paths: what `codegen_functions` called.
-        uses: of each loop variable. accesses: those that `select_tiling` counts. operations: their number.
+        uses: of each loop variable. accesses: those that `select_tiling` checks.
         template: names of the nodes of the template that is being generated, if any.
     """
 
@@ -98,7 +97,6 @@ class Nest:
     is_selecting: bool = False
     uses: dict[int, LoopUses] = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
-    operations: int = 0
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -133,6 +131,18 @@ class Nest:
             for kernel in self.proxy.kernels
             if not any(start == end for start, end in kernel.active_ranges.values())
         ]
+
+    @property
+    def counts(self) -> dict[str, Operand]:
+        """How many operations `select_tiling` counted, and how many non-contiguous accesses among them."""
+        if len(self.answer) > 2:  # since torch 2.12
+            stats = self.answer[2]
+            counted = (stats.op_counter, stats.non_contig_indexing_op_counter)
+            numbers = [sum(one.values()) for one in counted]
+        else:
+            tests = [self.tiling_path.tested(text) for text in _COUNTS] if self.tiling_path else []
+            numbers = [int(one.values[0]) for one in tests if one is not None]
+        return dict(zip(("operations", "non_contiguous"), numbers, strict=False))
 
     @property
     def tiled(self) -> list[int]:
@@ -226,7 +236,7 @@ class _Nests:
         if self.open:
             nest = self.open[-1]
             nest.tiling_place, nest.tiling_path, nest.answer = place, path, result
-            if nest.candidates:
+            if len(nest.candidates) == 1:  # of two loops it checks no access
                 _count_accesses(nest)
 
 
@@ -323,14 +333,10 @@ def _count_uses(nest: Nest) -> None:
 
 
 def _count_accesses(nest: Nest) -> None:
-    """Count as `select_tiling` does, and keep which node each access belongs to.
-
-    torch keeps numbers only (`KernelOpStats`), and before 2.12 not even these. With two loops it counts no
-    access, as `_is_valid_indices` asks for one.
-    """
+    """Keep which node each access belongs to that `select_tiling` checks: torch keeps numbers only."""
     proxy = nest.proxy
     depth, variables = proxy.reduction_depth, proxy.itervars
-    loop = variables[nest.candidates[0]] if len(nest.candidates) == 1 else None
+    loop = variables[nest.candidates[0]]
     for name, body in nest.bodies:
         for block in _blocks(body):
             indices: dict[str, Any] | None = None
@@ -338,8 +344,7 @@ def _count_accesses(nest: Nest) -> None:
                 if not isinstance(node.target, str):
                     continue
                 target = node.target
-                nest.operations += not (target.startswith("masked_subblock") or target in _UNCOUNTED)
-                if loop is None or target not in _INDEXED:
+                if target not in _INDEXED:
                     continue
                 indices = indices or block.body.indexing_from_args((variables[:depth], variables[depth:]))
                 index = indices[node.args[_INDEXED[target]].args[0]]

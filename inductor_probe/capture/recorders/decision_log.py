@@ -296,10 +296,10 @@ class DecisionLog:
         return around
 
     def watch(self, module: ModuleType, name: str, *nested: str) -> None:
-        """Watch a function of torch, and those `nested` in it; a note says where that cannot be done."""
+        """Watch a function of torch, and those `nested` in it; a note says where there is none to watch."""
         try:
             watch(module, name, *nested)
-        except CannotWatchError as error:
+        except (AttributeError, CannotWatchError) as error:
             self.note(f"watching {name}", error)
 
     def safely(self, record: Callable[..., None], *args: Any, **kwargs: Any) -> None:
@@ -362,6 +362,11 @@ def hint_of(size: Any, fallback: int) -> int:
     return int(ask(size, fallback=fallback))
 
 
+def is_gpu(device: Any) -> bool:
+    """Return whether a device is of a kind that torch takes for a GPU."""
+    return bool(sys.modules["torch._inductor.utils"].is_gpu(device.type))
+
+
 def source_of(node: Any) -> str:
     """Return the line of the user's that a node comes from: `model.py:12`."""
     frames = list(_SOURCE.finditer(node.meta.get("stack_trace") or ""))
@@ -384,6 +389,16 @@ def path_of(function: Callable[..., Any], made: Sequence[CallPath]) -> CallPath 
 def path_of_name(function: str, made: Sequence[CallPath]) -> CallPath | None:
     """Return the same by the qualified name of the function."""
     return next((path for path in reversed(made) if path.sites.function == function), None)
+
+
+def inner_path(made: Sequence[CallPath], function: str) -> CallPath | None:
+    """Return the last call of a function among calls and those within them, at whatever depth."""
+    for path in reversed(made):
+        if path.sites.function == function:
+            return path
+        if (inner := inner_path(path.inner, function)) is not None:
+            return inner
+    return None
 
 
 def tests_of(path: CallPath | None) -> tuple[TorchTest, ...]:

@@ -6,8 +6,9 @@ the settings ask for it and the operands allow for it:
     x @ w on a CPU, max_autotune off     extern_kernels.mm is the only choice
     x @ w on a CPU, max_autotune on      still so, unless w is a constant (freezing): `use_cpp_gemm_template`
 
-What is a library's kernel for any other reason is found at the end of lowering. Calls of torch's own
-operators are in `fallback.py`.
+The functions that say whether a template is one are watched: the test by which they said no is the cause.
+What is a library's kernel for any other reason is seen at the end of lowering. Calls of torch's own operators
+are in `fallback.py`.
 """
 
 from __future__ import annotations
@@ -15,27 +16,57 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, stack
+from inductor_probe.capture.branches import CallPath, calls, matches
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    inner_path,
+    is_gpu,
+    place_of,
+    stack,
+    test_at,
+)
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame, TorchTest
 
 KIND: DecisionKind = "fallback"
 
-_CPU_DTYPES = ("float32", "bfloat16", "float16", "uint8", "int8")
-_GPU_DTYPES = ("float16", "bfloat16", "float32")
 _SELECTS = ("torch/_inductor/select_algorithm.py", "torch/_inductor/mkldnn_ir.py")
-_CONVOLUTION = "convolution"
-_CPU_TEMPLATES = ("mm", "addmm", "bmm")
-"""With those of linear layers, what asks `use_cpp_gemm_template`."""
+_CPP, _TRITON = "use_cpp_gemm_template", "use_triton_template"
+_BACKEND, _CONV_BACKEND = "_use_autotune_backend", "_use_conv_autotune_backend"
+_WATCHED = (_CPP, _TRITON, _BACKEND, _CONV_BACKEND, "_use_template_for_cpu", "_use_template_for_gpu")
+_OTHERS = "InductorChoices._need_to_fix_layout"
+_SETTINGS = {_BACKEND: "max_autotune_gemm_backends", _CONV_BACKEND: "max_autotune_conv_backends"}
+_REFUSALS: dict[str, CauseCode] = {
+    "config.max_autotune": "max-autotune-off",
+    "backend.upper() in ?": "template-backend-off",
+    "layout.dtype in ?": "template-dtype",
+    "mat2.is_module_buffer()": "weight-not-constant",
+}
+"""Tests that did not hold, because of which there is no template."""
 
-Cause = tuple[CauseCode, dict[str, Operand]]
+Cause = tuple[CauseCode, dict[str, Operand], tuple[TorchTest, ...]]
 
 
 class _Recorder:
     def __init__(self, log: DecisionLog) -> None:
         self._log = log
+        self._made: list[CallPath] = []
+
+    def around_lowering(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `GraphLowering.call_function` so that it is seen which templates a lowering asks for."""
+
+        def call_and_see(*args: Any, **kwargs: Any) -> Any:
+            before = self._made
+            try:
+                with calls() as self._made:
+                    return call(*args, **kwargs)
+            finally:
+                self._made = before
+
+        return call_and_see
 
     def selected(
         self, _: TorchFrame, result: Any, __: Any, name: str, choices: Any, inputs: Any, layout: Any,
@@ -50,7 +81,8 @@ class _Recorder:
         if templates:
             cause = self._timed(buffer, templates, choices)
         else:
-            cause = self._no_template(name, inputs, buffer)
+            matrices = [operand for operand in inputs if len(operand.get_size()) > 1]  # no bias
+            cause = self._no_template(matrices[-1], buffer)
         frames = [frame for frame in stack(sys._getframe(1)) if frame.file not in _SELECTS]
         self._record(buffer, cause, frames[0])
 
@@ -85,33 +117,36 @@ class _Recorder:
 
     def _timed(self, buffer: Any, templates: Sequence[Any], choices: Sequence[Any]) -> Cause:
         """Return that it was the fastest choice; of a simulated GPU, that it was the first."""
-        is_timed = not self._log.simulated or buffer.get_device().type == "cpu"
+        is_timed = not (self._log.simulated and is_gpu(buffer.get_device()))
         code: CauseCode = "templates-slower" if is_timed else "times-simulated"
-        return code, {"templates": len(templates), "choices": len(choices)}
+        return code, {"templates": len(templates), "choices": len(choices)}, ()
 
-    def _no_template(self, name: str, inputs: Any, buffer: Any) -> Cause:
-        """Repeat the conditions of utils.py, `use_cpp_gemm_template` and `use_triton_template`."""
-        config: Any = sys.modules["torch._inductor.config"]
-        device = str(buffer.get_device().type)
-        dtype = str(buffer.get_dtype()).removeprefix("torch.")
-        operands: dict[str, Operand] = {"device": device}
-        if device == "cpu" and name not in _CPU_TEMPLATES and "linear" not in name:
-            return "no-template", operands
-        backends, backend = config.max_autotune_gemm_backends, "CPP" if device == "cpu" else "TRITON"
-        if name.startswith(_CONVOLUTION):
-            backends = config.max_autotune_conv_backends
-        constant = _is_constant(inputs[-1] if "mm" in name else inputs[1])
-        if not (config.max_autotune or config.max_autotune_gemm):
-            if device == "cpu":
-                operands["constant_weight"] = constant
-            return "max-autotune-off", operands
-        if backend not in [one.strip().upper() for one in backends.split(",")]:
-            return "template-backend-off", {**operands, "backend": backend, "backends": backends}
-        if dtype not in (_CPU_DTYPES if device == "cpu" else _GPU_DTYPES):
-            return "template-dtype", {**operands, "dtype": dtype}
-        if device == "cpu" and not constant and "bmm" not in name:
-            return "weight-not-constant", operands
-        return "template-refused", operands
+    def _no_template(self, weight: Any, buffer: Any) -> Cause:
+        """Return by which test of utils.py there is no template of the backend for its device."""
+        on_gpu = is_gpu(buffer.get_device())
+        operands: dict[str, Operand] = {"device": str(buffer.get_device().type)}
+        asked = _TRITON if on_gpu else _CPP
+        path = inner_path(self._made, asked)
+        paths = [path, inner_path(self._made, _OTHERS if path is not None else _CONV_BACKEND)]
+        if path is None and not on_gpu:
+            cause: CauseCode = "no-template"
+            if _names(sys._getframe(1), _CPP):  # lowerings of mkldnn ask for it with max_autotune only
+                cause, operands["constant_weight"] = "max-autotune-off", _is_constant(weight)
+            return cause, operands, ()
+        for one in filter(None, paths):
+            for within in (one, *one.inner[::-1]):
+                if (seen := _refusal(within)) is not None:
+                    cause, test = seen
+                    if cause == "template-dtype":
+                        operands["dtype"] = test.values[0]
+                    elif cause == "template-backend-off":
+                        setting = _SETTINGS[within.sites.function]
+                        backends = getattr(sys.modules["torch._inductor.config"], setting)
+                        operands |= {"backend": test.values[0], "backends": backends}
+                    elif cause == "max-autotune-off" and not on_gpu:
+                        operands["constant_weight"] = _is_constant(weight)
+                    return cause, operands, (test,)
+        return "template-refused", operands, _false(path)
 
     def lowered(self, place: TorchFrame, _: object, graph: Any) -> None:
         """Record the library's kernels of which nobody was asked: mkldnn has several without any template."""
@@ -123,17 +158,40 @@ class _Recorder:
             if not is_elsewhere and self._log.latest(KIND, operation.get_operation_name()) is None:
                 device = getattr(operation.get_device(), "type", "?")
                 where = _lowering_of(operation) or place
-                self._record(operation, ("no-template", {"device": str(device)}), where)
+                self._record(operation, ("no-template", {"device": str(device)}, ()), where)
 
     def _record(self, buffer: Any, cause: Cause, place: TorchFrame) -> None:
         graph = sys.modules["torch._inductor.virtualized"].V.graph
         fx = buffer.get_origin_node() or graph.current_node
-        code, operands = cause
+        code, operands, tests = cause
         name = buffer.get_operation_name()
         self._log.record(
             KIND, ((name,),), "extern", code, place,
             operands={"operator": _operator(buffer), "fx": getattr(fx, "name", "?"), **operands}, key=name,
+            tests=tests,
         )  # fmt: skip
+
+
+def _false(path: CallPath | None) -> tuple[TorchTest, ...]:
+    """Return the tests that did not hold, because of which a function returned where it did."""
+    tests = (one for tests in path.reasons() for one in tests) if path is not None else ()
+    return tuple(test_at(path, one) for one in tests if path is not None and not one.truth)
+
+
+def _refusal(path: CallPath) -> tuple[CauseCode, TorchTest] | None:
+    """Return why a function said that there is no template, by a test that is listed."""
+    for test in _false(path):
+        for text, cause in _REFUSALS.items():
+            if matches(test.text, text):
+                return cause, test
+    return None
+
+
+def _names(frame: FrameType | None, function: str) -> bool:
+    """Return whether one of the callers has the name of a function in its code."""
+    while frame is not None and function not in frame.f_code.co_names:
+        frame = frame.f_back
+    return frame is not None
 
 
 def kernel_name(operation: Any) -> str:
@@ -173,6 +231,17 @@ def _is_constant(operand: Any) -> bool:
 _recorder = functools.cache(_Recorder)
 """One a log, for the modules that it hooks."""
 
+
+def _hook_graph(graph: Any, log: DecisionLog) -> None:
+    wrap(graph, "GraphLowering.call_function", _recorder(log).around_lowering)
+    wrap(graph, "GraphLowering.finalize", log.observed(_recorder(log).lowered))
+
+
+def _hook_utils(utils: Any, log: DecisionLog) -> None:
+    for place in _WATCHED:
+        log.watch(utils, place)
+
+
 HOOKS = {
     "torch._inductor.select_algorithm": lambda module, log: wrap(
         module, "AlgorithmSelectorCache.__call__", log.observed(_recorder(log).selected)
@@ -180,7 +249,7 @@ HOOKS = {
     "torch._inductor.scheduler": lambda module, log: wrap(
         module, "Scheduler.finalize_multi_template_buffers", _recorder(log).around_finalize
     ),
-    "torch._inductor.graph": lambda module, log: wrap(
-        module, "GraphLowering.finalize", log.observed(_recorder(log).lowered)
-    ),
+    "torch._inductor.graph": _hook_graph,
+    "torch._inductor.utils": _hook_utils,
+    "torch._inductor.choices": lambda module, log: log.watch(module, _OTHERS),
 }

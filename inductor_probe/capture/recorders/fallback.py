@@ -7,58 +7,84 @@ An FX node ends as a call of torch's own kernel in one of these ways, of which o
 3. The lowering is one that `make_fallback` registered when inductor was imported.
 4. A lowering calls a fallback itself: the backend lacks a feature, a scatter is not compiled, ...
 
-For example `x.cumsum(0)` on a CPU: `Scan.create` asks `has_feature(cpu, SCAN)`, and returns None.
+Lowerings that do so are watched, and what they ask: when the kernel is made, such a lowering still runs, and
+the branch that it stands in says why. For example `x.cumsum(0)` on a CPU: `cumsum` stands below `result is
+None`, since `Scan.create` returned that below `not V.graph.has_feature(device, BackendFeature.SCAN)`.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from inductor_probe.capture.branches import CallPath, SeenTest, matches, running
 from inductor_probe.capture.recorders.askers import decomposition_of
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     hint_of,
-    inductor_caller,
-    named,
+    inner_path,
     place_of,
-    size_of,
     stack,
+    tests_of,
 )
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame, TorchTest
 
 KIND: DecisionKind = "fallback"
 
-_LOWERING = "torch/_inductor/lowering.py"
 _HANDLERS = ("handler", "fallback_handler.<locals>.handler")  # its co_name, and its co_qualname
 _IR = "torch/_inductor/ir.py"
 _WRAPPERS = ("_register_lowering.<locals>.wrapped", "wrapped")
-_SORTS = "decompose_sort_ops"
-_MOST_SORTED = 512
-"""Elements that one block of a GPU sorts: ir.py, `Sort.create`."""
-_MOST_WINDOW = 25
-"""Elements of a window of a pool that code is generated for: lowering.py, `_adaptive_avg_pool2d`."""
-_BOOLEAN = ("torch.bool", "torch.uint8")
-_DETERMINISTIC = "are_deterministic_algorithms_enabled"
-_NEEDED = ("BUCKETIZE", "MASKED_SCATTER_WITH_INDEX", "SCAN", "SORT", "TUPLE_REDUCTION")
-"""Features without which a lowering calls torch; what others are asked for is how code is generated."""
+_LOWERINGS = (
+    "_adaptive_avg_pool2d", "_avg_poolnd", "adaptive_max_pool2d", "avg_pool2d_backward",
+    "avg_pool3d_backward", "bucketize", "cat", "cummax", "cummin", "cumprod", "cumsum", "index_put_impl_",
+    "logcumsumexp",
+    "max_pool2d_with_indices_backward", "native_dropout", "pow", "rand", "randn", "scatter_fallback",
+    "searchsorted", "sort_stable", "use_scatter_fallback",
+)  # fmt: skip
+_SORTS = ("kthvalue", "median_default", "median_dim", "mode_default", "topk")
+"""Lowerings that there are since torch 2.13."""
+_ANSWERS = ("use_scatter_fallback", "Scan.create", "Sort.create")
+"""What lowerings ask: where one says no, its branch is the cause, and not that of the lowering."""
+_WINDOW, _THREADS, _SPLIT = "window_size > ?", "parallel_num_threads() != ?", "num_splits > ?"
+_VALUES, _ELEMENTS = "len(dtypes) == ?", "sizevars.statically_known_true(sympy.Le(?"
+_TESTS: dict[str, CauseCode] = {
+    "all((input.get_dtype() in ?": "byte-concatenation",
+    "config.triton.decompose_sort_ops": "sort-decomposition-off",
+    _WINDOW: "pooling-window",
+    "is_integer_pow": "integer-power",
+    "torch.are_deterministic_algorithms_enabled()": "deterministic-algorithms",
+    "index.get_dtype() in ?": "boolean-index",
+    "needs_fallback_due_to_atomic_add_limitations(?": "atomic-add-dtype",
+    "self_dtype in ?": "atomic-add-dtype",
+    "reduction_type not in ?": "scatter-reduction",
+    "config.cpp.dynamic_threads": "scatter-sum-threads",
+    _THREADS: "scatter-sum-threads",
+    "config.fallback_random": "fallback-random",
+    "V.graph.has_feature(?": "no-backend-feature",
+    "validate_bucketize(?": "no-backend-feature",
+    _VALUES: "tuple-scan-split",
+    _ELEMENTS: "sort-too-long",
+    "V.graph.sizevars.guard_or_false(?": "sort-too-long",
+    "V.graph.sizevars.statically_known_lt(?": "sort-too-long",  # torch 2.11
+    "has_triton_dx_choices": "no-template",
+}
+"""Tests because of which a lowering, or what it asks, stands where it calls a fallback."""
 
 Cause = tuple[CauseCode, TorchFrame, dict[str, Operand]]
 
 
 @dataclass
 class _Node:
-    """What was asked while an FX node was lowered. `refusal`: the last answer against generated code."""
+    """What was asked while an FX node was lowered. `missing`: a feature that the backend does not have."""
 
     node: Any = None
-    refusal: Cause | None = None
+    missing: dict[str, Operand] = field(default_factory=dict)
     unsupported: Cause | None = None
 
 
@@ -68,6 +94,7 @@ class _Recorder:
     implicit: set[Any] = field(default_factory=set)
     declined: dict[Any, Any] = field(default_factory=dict)  # operators, with the decomposition of each
     current: _Node = field(default_factory=_Node)
+    types: dict[str, None] = field(default_factory=dict)
 
     def _asked(self) -> _Node:
         """Return what was asked about the FX node that is being lowered now."""
@@ -78,9 +105,15 @@ class _Recorder:
 
     def type_checked(self, place: TorchFrame, is_unsupported: bool, node: Any, *_: Any, **__: Any) -> None:
         """See whether the values of a node are of a type that no code is generated for."""
+        types, self.types = tuple(self.types), {}
         if is_unsupported:
             # Asked before run_node's other questions, and for nodes of patterns, too: it goes with its node.
-            self.current = _Node(node, unsupported=("unsupported-type", place, {"types": _uncompiled(node)}))
+            self.current = _Node(node, unsupported=("unsupported-type", place, {"types": types}))
+
+    def tensor_checked(self, _: TorchFrame, is_unsupported: bool, value: Any, *__: Any, **___: Any) -> None:
+        """See a value that no code is generated for."""
+        if is_unsupported:
+            self.types |= dict.fromkeys(_types_of(value)[-1:])
 
     def made_implicit(self, _: TorchFrame, __: object, target: Any, *___: Any, **____: Any) -> None:
         """See that `GraphLowering.call_function` found no lowering for an operator."""
@@ -93,82 +126,8 @@ class _Recorder:
 
     def feature_asked(self, _: TorchFrame, has_it: bool, _graph: Any, device: Any, feature: Any) -> None:
         """See that a lowering asked for something that the backend does not have."""
-        if not has_it and feature.name in _NEEDED:
-            asker = next(stack(sys._getframe(1)), None)
-            if asker is not None:
-                name = _graph_device(device)
-                operands: dict[str, Operand] = {"feature": feature.name, "device": name}
-                self._asked().refusal = "no-backend-feature", asker, operands
-
-    def scan_split(self, _: TorchFrame, answer: Any, *__: Any, **asked: Any) -> None:
-        """See a scan of several values that is to be split: ir.py, `Scan.create`, splits those of one."""
-        parts = answer[1]
-        scan = inductor_caller()
-        dtypes = scan.f_locals["dtypes"]
-        if not isinstance(parts, int) or parts <= 1:
-            return
-        if len(dtypes) == 1:
-            torch: Any = sys.modules["torch"]
-            if _DETERMINISTIC in scan.f_code.co_names and torch.are_deterministic_algorithms_enabled():
-                self._asked().refusal = "deterministic-algorithms", next(stack(scan)), {}
-            return
-        outputs = math.prod(hint_of(length, 1) for length in asked["pointwise_ranges"])
-        operands: dict[str, Operand] = {
-            "elements": size_of(asked["scan_numel"]), "outputs": outputs, "values": len(dtypes),
-            "parts": parts,
-        }  # fmt: skip
-        self._asked().refusal = "tuple-scan-split", next(stack(scan)), operands
-
-    def scatter_asked(self, place: TorchFrame, is_fallback: bool, *arguments: Any) -> None:
-        """Repeat the conditions of torch/_inductor/utils.py, `use_scatter_fallback`, in their order."""
-        if not is_fallback:
-            return
-        torch: Any = sys.modules["torch"]
-        op_overload, reduction_type, self_dtype, src_dtype, src_device_type, src_is_tensor = arguments
-        packet = op_overload.overloadpacket
-        sum_name = "add" if packet == torch.ops.aten.scatter_ else "sum"
-        dtype = str(self_dtype).removeprefix("torch.")
-        cpp = sys.modules["torch._inductor.config"].cpp
-        threads = torch.get_num_threads() if cpp.threads < 1 else cpp.threads
-        is_cpu_sum = packet == torch.ops.aten.scatter_reduce_ and reduction_type == "sum" and src_is_tensor
-        is_left_to_torch = cpp.fallback_scatter_reduce_sum and (cpp.dynamic_threads or threads != 1)
-        if reduction_type not in (None, sum_name):
-            cause: Cause = "scatter-reduction", place, {"reduction": str(reduction_type)}
-        elif is_cpu_sum and src_device_type == "cpu" and is_left_to_torch:
-            cause = "scatter-sum-threads", place, {"threads": threads}
-        elif reduction_type == sum_name and str(self_dtype) in ("torch.bool", "torch.int64"):
-            cause = "atomic-add-dtype", place, {"dtype": dtype}
-        elif torch.are_deterministic_algorithms_enabled():
-            cause = "deterministic-algorithms", place, {}
-        else:
-            source = str(src_dtype).removeprefix("torch.")
-            cause = "atomic-add-dtype", place, {"dtype": source}
-        self._asked().refusal = cause
-
-    def around_index_put(self, put: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `index_put_fallback` so that its cause is known before it makes its kernel."""
-
-        def ask_and_put(target: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
-            self.log.safely(self._index_put, sys._getframe(1), target, indices, *args, **kwargs)
-            return put(target, indices, *args, **kwargs)
-
-        return ask_and_put
-
-    def _index_put(self, caller: FrameType, target: Any, indices: Any, _values: Any, accumulate: Any) -> None:
-        """Repeat the conditions of torch/_inductor/lowering.py, `index_put_impl_`, in their order."""
-        torch: Any = sys.modules["torch"]
-        place = next(stack(caller))
-        dtypes = [str(index.get_dtype()) for index in indices if index is not None]
-        if torch.are_deterministic_algorithms_enabled():
-            cause: Cause = "deterministic-algorithms", place, {}
-        elif any(dtype in _BOOLEAN for dtype in dtypes):
-            cause = "boolean-index", place, {"dtypes": tuple(name.removeprefix("torch.") for name in dtypes)}
-        elif accumulate and _lacks_atomic_add(target):
-            dtype = str(target.get_dtype()).removeprefix("torch.")
-            cause = "atomic-add-dtype", place, {"dtype": dtype}
-        else:
-            return  # indices that cannot be broadcast, of which the lowering does not say why
-        self._asked().refusal = cause
+        if not has_it:
+            self._asked().missing = {"feature": feature.name, "device": _graph_device(device)}
 
     def around(self, make: Callable[..., Any]) -> Callable[..., Any]:
         """Return what makes a kernel that calls torch, so that each of them is recorded with its cause."""
@@ -190,50 +149,94 @@ class _Recorder:
             return
         operation = made[0]
         kernel = getattr(operation, "op_overload", None) or node.target
-        cause, decided, operands = self._cause(node, kernel, place, caller)
+        (cause, decided, operands), tests = self._cause(node, kernel, place, list(stack(caller)))
         self.log.record(
             KIND, ((operation.get_operation_name(),),), "extern", cause, decided,
-            operands={"operator": str(kernel), "fx": node.name, **operands},
+            operands={"operator": str(kernel), "fx": node.name, **operands}, tests=tests,
         )  # fmt: skip
 
-    def _cause(self, node: Any, kernel: Any, place: TorchFrame, caller: FrameType) -> Cause:
+    def _cause(
+        self, node: Any, kernel: Any, place: TorchFrame, frames: Sequence[TorchFrame]
+    ) -> tuple[Cause, tuple[TorchTest, ...]]:
         asked = self._asked()
         if asked.unsupported is not None:
-            return asked.unsupported
-        if asked.refusal is not None:
-            return asked.refusal
-        frames = list(stack(caller))
+            return asked.unsupported, ()
+        called = _last(frames, "GraphLowering.call_function", place)
         if node.target in self.implicit and node.target in self.declined:
-            operands: dict[str, Operand] = {"types": _computed(node)}
-            return "decomposition-declined", place_of(self.declined[node.target]), operands
+            declined = place_of(self.declined[node.target])
+            return ("decomposition-declined", declined, {"types": _computed(node)}), ()
         if node.target in self.implicit:
-            return "no-lowering", _last(frames, "GraphLowering.call_function", place), {}
+            return ("no-lowering", called, {}), ()
         lowering: Any = sys.modules["torch._inductor.lowering"]
         decompositions: Any = sys.modules.get("torch._decomp.decompositions_for_rng")
-        if lowering.config.fallback_random and node.target in getattr(
-            decompositions, "extra_random_decomps", ()
-        ):
-            return "fallback-random", _last(frames, "GraphLowering.call_function", place), {}
-        if getattr(lowering.lowerings.get(node.target), "_is_fallback_handler", False):
-            return "registered-fallback", _last(frames, "GraphLowering.call_function", place), {}
+        random = getattr(decompositions, "extra_random_decomps", ())
+        if lowering.config.fallback_random and node.target in random:
+            return ("fallback-random", called, {}), ()
         inside = _lowering_frames(frames)
-        if lowering.config.fallback_random and inside and _asks_for_eager_random(inside[0].function, caller):
-            return "fallback-random", inside[0], {}
-        known = _known(inside[0].function, node, caller) if inside else None
-        code, operands = known or ("in-lowering", {})
-        return code, inside[0] if inside else place, operands
+        for frame in inside:
+            if (path := running(frame.function)) is not None:
+                return _in_lowering(path.at(frame.line), node, inside[0], asked.missing)
+        if getattr(lowering.lowerings.get(node.target), "_is_fallback_handler", False):
+            return ("registered-fallback", called, {}), ()
+        if inside and inside[0].function == "index":  # where an exception says that an index is a mask
+            return ("boolean-index", inside[0], {"dtypes": _dtypes(node.args[1])}), ()
+        return ("in-lowering", inside[0] if inside else place, {}), ()
 
 
-def _lacks_atomic_add(target: Any) -> bool:
-    """Return whether `index_put_impl_` takes a dtype for one without atomic additions.
+def _in_lowering(
+    path: CallPath, node: Any, place: TorchFrame, missing: dict[str, Operand]
+) -> tuple[Cause, tuple[TorchTest, ...]]:
+    """Return why a lowering calls a fallback, by where it stands, or where what it asked before returned."""
+    asked = next(filter(None, (inner_path(path.inner, function) for function in _ANSWERS)), None)
+    for one in filter(None, (path, asked)):
+        for tests in one.reasons():
+            for test in tests:
+                cause = next((code for text, code in _TESTS.items() if matches(test.text, text)), None)
+                if cause is not None:
+                    operands = _operands(cause, test, one, node) or missing
+                    return (cause, place, operands), tests_of(one)
+    unlisted = tests_of(asked or path)
+    return ("unlisted-test" if unlisted else "in-lowering", place, {}), unlisted
 
-    On a CPU it does not since torch 2.14: `accumulate and is_gpu(...) and needs_fallback_...`.
-    """
-    lowering: Any = sys.modules["torch._inductor.lowering"]
-    of_gpu_alone = "is_gpu" in inspect.unwrap(lowering.index_put_impl_).__code__.co_names
-    if of_gpu_alone and not lowering.is_gpu(target.get_device().type):
-        return False
-    return bool(lowering.needs_fallback_due_to_atomic_add_limitations(target.get_dtype()))
+
+def _operands(cause: CauseCode, test: SeenTest, path: CallPath, node: Any) -> dict[str, Operand]:
+    """Return what torch compared in the test that decided, and what else is asked of the node."""
+    values = test.values
+    match cause:
+        case "pooling-window":
+            return {"window": values[0], "window_limit": values[1]}
+        case "sort-too-long":
+            return {"elements": values[0], "elements_limit": values[1]}
+        case "scatter-reduction":
+            return {"reduction": values[0]}
+        case "scatter-sum-threads":
+            threads = path.tested(_THREADS)
+            count = threads.values[0] if threads is not None else sys.modules["torch"].get_num_threads()
+            return {"threads": count}
+        case "atomic-add-dtype":
+            return {"dtype": values[0]}
+        case "boolean-index":
+            return {"dtypes": _dtypes(node.args[1])}
+        case "byte-concatenation":
+            return {"dtypes": _types(node)}
+        case "integer-power":
+            return {"dtype": _types(node)[-1]}
+        case "sort-decomposition-off" | "no-template":
+            return {"device": _device(node)}
+        case "tuple-scan-split":
+            return _split(path, node)
+    return {}
+
+
+def _split(path: CallPath, node: Any) -> dict[str, Operand]:
+    """Return what `Scan.create` saw of a scan of several values that was to be split."""
+    seen = [path.tested(text) for text in (_ELEMENTS, _VALUES, _SPLIT)]
+    elements, values, parts = (one.values[0] if one is not None else 0 for one in seen)
+    first, *_ = _leaves(node)
+    outputs = math.prod(hint_of(length, 1) for length in first.shape)
+    if isinstance(elements, int) and elements:
+        outputs //= elements
+    return {"elements": elements, "outputs": outputs, "values": values, "parts": parts}
 
 
 def _graph() -> Any:
@@ -251,24 +254,24 @@ def _calls_torch(operation: Any) -> bool:
     return isinstance(operation, (ir.FallbackKernel, ir.ScatterFallback, ir.IndexPutFallback))
 
 
+def _leaves(node: Any) -> list[Any]:
+    """Return the tensors that a node makes."""
+    value = node.meta.get("val")
+    leaves = value if isinstance(value, (list, tuple)) else [value]
+    return [leaf for leaf in leaves if hasattr(leaf, "dtype") and hasattr(leaf, "layout")]
+
+
+def _types_of(value: Any) -> list[str]:
+    """Return the dtype of a tensor, and its layout if that is not strided."""
+    torch: Any = sys.modules["torch"]
+    named = [value.dtype, *([value.layout] if value.layout is not torch.strided else [])]
+    return [str(one).removeprefix("torch.") for one in named]
+
+
 def _types(node: Any) -> tuple[str, ...]:
     """Return the dtypes, and layouts that are not strided, of the values that a node takes and makes."""
-    values = [one.meta.get("val") for one in (*node.all_input_nodes, node)]
-    leaves = [leaf for value in values for leaf in (value if isinstance(value, (list, tuple)) else [value])]
-    names: dict[str, None] = {}
-    for leaf in leaves:
-        if hasattr(leaf, "dtype") and hasattr(leaf, "layout"):
-            names[str(leaf.dtype).removeprefix("torch.")] = None
-            if "strided" not in str(leaf.layout):
-                names[str(leaf.layout).removeprefix("torch.")] = None
-    return tuple(names)
-
-
-def _uncompiled(node: Any) -> tuple[str, ...]:
-    """Return those types of a node that no code is generated for, as far as their names tell."""
-    types = _types(node)
-    at_fault = tuple(name for name in types if name.startswith(("complex", "float8", "sparse", "_mkldnn")))
-    return at_fault or types
+    leaves = (leaf for one in (*node.all_input_nodes, node) for leaf in _leaves(one))
+    return tuple(dict.fromkeys(name for leaf in leaves for name in _types_of(leaf)))
 
 
 def _computed(node: Any) -> tuple[str, ...]:
@@ -277,7 +280,7 @@ def _computed(node: Any) -> tuple[str, ...]:
     return tuple(name for name in types if name != "int64") or types
 
 
-def _lowering_frames(frames: list[TorchFrame]) -> list[TorchFrame]:
+def _lowering_frames(frames: Sequence[TorchFrame]) -> list[TorchFrame]:
     """Return the frames of the lowering that calls a fallback, not of what is wrapped around it."""
     inside: list[TorchFrame] = []
     for frame in frames:
@@ -288,66 +291,18 @@ def _lowering_frames(frames: list[TorchFrame]) -> list[TorchFrame]:
     return inside
 
 
-def _asks_for_eager_random(function: str, caller: FrameType) -> bool:
-    """Whether a lowering asks for `fallback_random`, and not before that for a generator of the user's."""
-    frame = _frame_of(function, caller)
-    if frame is None or "fallback_random" not in frame.f_code.co_names:
-        return False
-    return frame.f_locals.get("kwargs", {}).get("generator") is None
-
-
-def _known(function: str, node: Any, caller: FrameType) -> tuple[CauseCode, dict[str, Operand]] | None:
-    """Return the cause of a fallback inside of a lowering that has one condition for it, None for others."""
-    frame = _frame_of(function, caller)
-    if frame is None:
-        return None
-    names = frame.f_locals
-    if function == "sort_stable":
-        return _sort(size_of(names["dim_size"]))
-    if _SORTS in frame.f_code.co_names:
-        return "sort-decomposition-off", {"device": _device(node)}
-    if function == "cat":
-        return "byte-concatenation", {"dtypes": _dtypes(names["inputs"])}
-    if function == "index":
-        return "boolean-index", {"dtypes": _dtypes(index for index in names["indices"] if index is not None)}
-    if function == "convolution_backward_lowering" and names["input"].get_device().type == "cpu":
-        return "no-template", {"device": "cpu"}
-    window = names.get("window_size")
-    if "pool" in function and window is not None and window > _MOST_WINDOW:
-        return "pooling-window", {"window": size_of(window), "window_limit": _MOST_WINDOW}
-    if function.startswith("pow") and names.get("is_integer_pow"):
-        return "integer-power", {"dtype": _types(node)[-1]}
-    return None
-
-
-def _sort(elements: int | str) -> tuple[CauseCode, dict[str, Operand]] | None:
-    """Return why a sort is not generated on a backend that has sorts: ir.py, `Sort.create`."""
-    triton = sys.modules["torch._inductor.config"].triton
-    if getattr(triton, _SORTS, False) or not triton.persistent_reductions:
-        return None
-    if isinstance(elements, int) and elements <= _MOST_SORTED:
-        return None
-    return "sort-too-long", {"elements": elements, "elements_limit": _MOST_SORTED}
-
-
-def _frame_of(function: str, caller: FrameType) -> FrameType | None:
-    frame: FrameType | None = caller
-    while frame is not None and named(frame.f_code)[1] != function:
-        frame = frame.f_back
-    return frame
-
-
 def _device(node: Any) -> str:
     values = (one.meta.get("val") for one in node.all_input_nodes)
     return next((str(value.device.type) for value in values if hasattr(value, "device")), "?")
 
 
-def _dtypes(operands: Iterable[Any]) -> tuple[str, ...]:
-    names = (str(operand.get_dtype()).removeprefix("torch.") for operand in operands)
-    return tuple(dict.fromkeys(names))
+def _dtypes(nodes: Iterable[Any]) -> tuple[str, ...]:
+    """Return the dtypes of indices, which are nodes; a slice is none."""
+    values = [node.meta["val"] for node in nodes if node is not None]
+    return tuple(dict.fromkeys(str(value.dtype).removeprefix("torch.") for value in values))
 
 
-def _last(frames: list[TorchFrame], function: str, default: TorchFrame) -> TorchFrame:
+def _last(frames: Sequence[TorchFrame], function: str, default: TorchFrame) -> TorchFrame:
     """Return the frame of `function`; where Python has no qualified names (3.10), of its last part."""
     names = (function, function.rpartition(".")[2])
     return next((frame for frame in frames if frame.function in names), default)
@@ -365,15 +320,21 @@ def _hook_graph(graph: Any, log: DecisionLog) -> None:
 
 
 def _hook_lowering(lowering: Any, log: DecisionLog) -> None:
-    recorder = _recorder(log)
-    wrap(lowering, "use_scatter_fallback", log.observed(recorder.scatter_asked))
-    wrap(lowering, "index_put_fallback", recorder.around_index_put)
+    for place in (*_LOWERINGS, *(one for one in _SORTS if hasattr(lowering, one))):
+        log.watch(lowering, place)
+    wrap(lowering, "unsupported_input_tensor", log.observed(_recorder(log).tensor_checked))
 
 
 def _hook_ir(ir: Any, log: DecisionLog) -> None:
+    for place in ("Scan.create", "Sort.create"):
+        log.watch(ir, place)
     for name in ("FallbackKernel.create", "ScatterFallback.__init__", "IndexPutFallback.__init__"):
         wrap(ir, name, _recorder(log).around)
-    wrap(ir, "Scan.num_splits", log.observed(_recorder(log).scan_split))
+
+
+def _hook_convolutions(convolutions: Any, log: DecisionLog) -> None:
+    if hasattr(convolutions, "convolution_backward_lowering"):  # since torch 2.13
+        log.watch(convolutions, "convolution_backward_lowering")
 
 
 def _hook_tracing(tracing: Any, log: DecisionLog) -> None:
@@ -385,4 +346,5 @@ HOOKS = {
     "torch._inductor.graph": _hook_graph,
     "torch._inductor.lowering": _hook_lowering,
     "torch._inductor.ir": _hook_ir,
+    "torch._inductor.kernel.conv": _hook_convolutions,
 }

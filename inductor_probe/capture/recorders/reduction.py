@@ -32,6 +32,8 @@ from inductor_probe.capture.recorders.decision_log import (
     decides,
     hint_of,
     inductor_caller,
+    inner_path,
+    is_gpu,
     path_of_name,
     place_of,
     size_of,
@@ -51,7 +53,6 @@ _NUM_SPLITS = "Reduction.num_splits"
 _PERSISTENT = "InductorChoices.should_use_persistent_reduction"
 _COOPERATIVE = "InductorChoices.should_use_cooperative_reduction"
 _FEW, _MANY = "reduction_numel_hint <= ?", "numel_hint >= ?"
-_TWO_STEP_SETTING = "{}.use_two_step_variance_threshold"
 
 
 @dataclass
@@ -143,7 +144,7 @@ class _Recorder:
         cause, more = _cause_of_split(question, (cause, more), device)
         self.log.record(
             KIND, _fx_node(), outcome, cause, decided, operands=operands | more, subject_type="fx",
-            named=name, tests=tests_of(_inner(question.path, _SPLIT_FACTOR)),
+            named=name, tests=tests_of(_within(question.path, _SPLIT_FACTOR)),
         )  # fmt: skip
 
     def _record_unrolled(
@@ -209,8 +210,6 @@ class _Recorder:
         axes = [axis] if isinstance(axis, int) else list(axis or range(len(sizes)))
         device = value.get_device().type
         cause, more = _cause_of_variance(path, is_two_step)
-        if "setting" not in more and "threshold" in more:
-            more |= _setting_of(device, more["threshold"])
         operands: dict[str, Operand] = {
             "elements": size_of(math.prod(sizes[one] for one in axes)), "device": device, **more,
         }  # fmt: skip
@@ -324,14 +323,8 @@ class _Recorder:
         )  # fmt: skip
 
 
-def _inner(path: CallPath | None, function: str) -> CallPath | None:
-    """Return the last call of a function within a call, at whatever depth."""
-    for inner in reversed(path.inner if path is not None else []):
-        if inner.sites.function == function:
-            return inner
-        if (found := _inner(inner, function)) is not None:
-            return found
-    return None
+def _within(path: CallPath | None, function: str) -> CallPath | None:
+    return inner_path(path.inner, function) if path is not None else None
 
 
 def _cause(question: _Question, device: Any) -> tuple[CauseCode, dict[str, Operand]]:
@@ -364,11 +357,11 @@ def _cause_of_split(
         return "work-for-processors", {"processors": _processors(device) or 0}
     if of_hint[0] == "sizes-not-known":
         return of_hint
-    if device.type == "cpu" and config.cpu_backend == "cpp":
+    if not is_gpu(device) and config.cpu_backend == "cpp":
         return "cpu-backend", {}
     if of_hint[0] in _ONE_PART or path is None:
         return of_hint
-    if limit := _cooperative_limit(_inner(path, _COOPERATIVE)) if question.is_cooperative else {}:
+    if limit := _cooperative_limit(_within(path, _COOPERATIVE)) if question.is_cooperative else {}:
         return "cooperative-reduction", limit
     alone = path.tested("V.graph.has_feature(device, BackendFeature.REDUCE_TO_SINGLE_ELEMENT)")
     is_asked = path.tested("V.choices.should_use_cooperative_reduction(?") is not None
@@ -385,7 +378,7 @@ def _cause_of_split(
 
 def _cause_by_size(path: CallPath | None, device: Any) -> tuple[CauseCode, dict[str, Operand]]:
     """Return what decided in `reduction_split_factor`."""
-    factor, processors = _inner(path, _SPLIT_FACTOR), _processors(device) or 0
+    factor, processors = _within(path, _SPLIT_FACTOR), _processors(device) or 0
     if factor is None:
         return "unlisted-test", {}
     outputs, elements = factor.tested(_MANY), factor.tested(_FEW)
@@ -422,12 +415,12 @@ def _cause_of_variance(path: CallPath | None, is_two_step: bool) -> tuple[CauseC
         threshold: dict[str, Operand] = {"threshold": int(fewer.values[1]) - 1}
         is_above = not fewer.truth
     else:
-        threshold = {"threshold": most.values[1]} if most is not None else {}
+        threshold = {"threshold": most.values[1], **_setting(path, "threshold")} if most is not None else {}
         is_above = most is not None and most.truth
-    above_few, below = (path.tested(f"{text}") for text in _AROUND_MINIMUM)
+    above_few, below = map(path.tested, _AROUND_MINIMUM)
     if is_two_step:
         if above_few is not None and not above_few.truth:  # as few as that always do
-            few: dict[str, Operand] = {"setting": "unroll_reductions_threshold"}
+            few = _setting(path, above_few.text.partition(" ")[0])
             return "elements-within-threshold", {"threshold": above_few.values[0], **few}
         return "elements-within-threshold", threshold
     if not threshold:
@@ -438,20 +431,18 @@ def _cause_of_variance(path: CallPath | None, is_two_step: bool) -> tuple[CauseC
         return "single-output", threshold
     if above_few is not None and above_few.truth and below is not None and below.truth:
         return "elements-below-minimum", {
-            **threshold, "minimum": below.values[1], "setting": "triton.use_two_step_variance_min_numel",
+            **threshold, "minimum": below.values[1], **_setting(path, "min_numel"),
         }  # fmt: skip
     return "sum-would-be-split", threshold
 
 
+def _setting(path: CallPath, name: str) -> dict[str, Operand]:
+    """Return the setting that a name has the value of, or that it is; none where it has another value."""
+    _, is_setting, setting = path.source(name).partition("config.")
+    return {"setting": setting} if is_setting else {}
+
+
 _AROUND_MINIMUM = ("config.unroll_reductions_threshold < reduction_numel", "reduction_numel < min_numel")
-
-
-def _setting_of(device: str, threshold: Operand) -> dict[str, Operand]:
-    """Return the setting of a device whose value a threshold of variances is; none where none has it."""
-    backend = {"cpu": "cpp", "cuda": "triton"}.get(device, "")
-    settings = getattr(sys.modules["torch._inductor.config"], backend, None)
-    value = getattr(settings, "use_two_step_variance_threshold", None)
-    return {"setting": _TWO_STEP_SETTING.format(backend)} if value == threshold else {}
 
 
 def _fx_node() -> tuple[tuple[str, ...], ...]:

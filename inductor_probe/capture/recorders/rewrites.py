@@ -14,20 +14,30 @@ what they did.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
+from inductor_probe.capture.branches import CallPath, CannotWatchError, SeenTest, calls, matches
 from inductor_probe.capture.recorders.askers import decomposition_of, operator_of
-from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, source_of, stack
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    decides,
+    path_of,
+    place_of,
+    source_of,
+    stack,
+    tests_of,
+)
 from inductor_probe.capture.recorders.padding import padding
-from inductor_probe.capture.torch_places import wrap
+from inductor_probe.capture.torch_places import watch_function, wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
 KIND: DecisionKind = "rewrite"
@@ -43,17 +53,15 @@ _NO_NAMES = ("_", "fn")
 _PADDING = ("should_pad_mm", "should_pad_addmm", "should_pad_bmm")
 
 
-class _Weight(NamedTuple):
-    argument: int
-    setting: str = ""
-
-
 _LINEAR = "enable_linear_binary_folding"
-_WEIGHTS = {
-    "aten.convolution.default": _Weight(1),
-    "aten.addmm.default": _Weight(2, _LINEAR),
-    "aten.mm.default": _Weight(1, _LINEAR),
-}
+_WEIGHTS = {"aten.convolution.default": 1, "aten.addmm.default": 2, "aten.mm.default": 1}
+"""Which argument of an operator is its weight."""
+_OF_WEIGHT = ("weight_node.op", "conv_node.args[1].op")
+_UNFOLDABLE = (
+    *(f"{text} != ?" for text in _OF_WEIGHT), "len(?.users) != ?",
+    "torch.promote_types(? != weight_meta_value.dtype",
+)  # fmt: skip
+"""Tests of the weight of an operator, because of which nothing is folded into it."""
 
 
 class _Erased(Struct, frozen=True):
@@ -92,6 +100,15 @@ class _Pass:
             self.links.append((old.name, new))
 
 
+class _Refusal(Struct, frozen=True):
+    """A pattern that matched, which way its check went, and what kept a constant from being folded."""
+
+    entry: Any
+    match: Any
+    path: CallPath | None
+    why: dict[str, Operand]
+
+
 class _Rewrite(Struct, frozen=True):
     """Why nodes were rewritten. `outcome`: where it is not told by whether anything took their place."""
 
@@ -106,8 +123,9 @@ class _Recorder:
         self._log = log
         self._padding = padding(log)
         self._passes: list[_Pass] = []
-        self._refused: dict[str, list[tuple[Any, Any, dict[str, Operand]]]] = {}
-        """By the node that patterns end at: each entry whose check refused, its match, and why."""
+        self._made: list[CallPath] = []
+        self._refused: dict[str, list[_Refusal]] = {}
+        """By the node that patterns end at: each entry whose check refused."""
 
     def around_enter(self, enter: Callable[..., Any]) -> Callable[..., Any]:
         """Return `GraphTransformObserver.__enter__` so that its hooks tell us what they tell torch."""
@@ -255,6 +273,30 @@ class _Recorder:
                 cause, operands = padded[0], operands | padded[1]
             self._record(one, _Rewrite(cause, where, operands), gone, by)
 
+    def around_patterns(self, apply: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `PatternMatcherPass.apply` so that it is seen which way the checks of its patterns go."""
+
+        def apply_and_see(*args: Any, **kwargs: Any) -> Any:
+            before = self._made
+            try:
+                with calls() as self._made:
+                    return apply(*args, **kwargs)
+            finally:
+                self._made = before
+
+        return apply_and_see
+
+    def around_match(self, is_match: Callable[[Any], bool]) -> Callable[[Any], bool]:
+        """Return `is_match`, behind which the check of a pattern is called, so that this check is watched."""
+
+        def match_and_watch(match: Any) -> bool:
+            has_matched = is_match(match)
+            if has_matched:
+                self._log.safely(_watch_check, sys._getframe(1).f_locals.get("entry"))
+            return has_matched
+
+        return match_and_watch
+
     def checked(self, place: TorchFrame, result: bool, *_: Any, **__: Any) -> None:
         """See that a pattern matched, and that its check refused: `PatternMatcherPass.apply` asks."""
         frame: FrameType | None = sys._getframe(1)
@@ -265,30 +307,33 @@ class _Recorder:
         names = frame.f_locals
         entry, match = names.get("entry"), names.get("m")
         if match is not None and hasattr(entry, "extra_check"):
-            why = _not_folded(_check(entry), match)
-            self._refused.setdefault(names["node"].name, []).append((entry, match, why))
+            check = _check(entry)
+            path = path_of(check, self._made)
+            one = _Refusal(entry, match, path, _not_folded(check, match, path))
+            self._refused.setdefault(names["node"].name, []).append(one)
 
-    def _refuse(self, one: _Pass, entries: list[tuple[Any, Any, dict[str, Operand]]]) -> None:
+    def _refuse(self, one: _Pass, refusals: list[_Refusal]) -> None:
         """Record that patterns matched, and were refused by their checks."""
-        entry, match, why = entries[0]
-        check = _check(entry)
+        first = refusals[0]
+        check, match = _check(first.entry), first.match
         if check.__name__ in _PADDING and not _on_gpu(match):
             return  # of a GPU only
         names = tuple(node.name for node in match.nodes)
         padded = self._padding.cause_of(names) if check.__name__ in _PADDING else None
         cause, more = padded or ("check-refused", {})
+        paths = [first.path, *first.path.inner[-1:]] if first.path is not None and padded is None else []
         operands: dict[str, Operand] = {
             **more,
-            "patterns": tuple(dict.fromkeys(pattern_name(entry) for entry, *_ in entries)),
+            "patterns": tuple(dict.fromkeys(pattern_name(each.entry) for each in refusals)),
             "check": check.__name__,
-            **why,
+            **first.why,
             **self._where(one),
             **_counted("nodes", names),
             **_counted("operators", _operators(match.nodes)),
         }
         self._log.record(
             KIND, (names,), "not-replaced", cause, place_of(check), operands=operands,
-            subject_type="fx", waits=True,
+            subject_type="fx", waits=True, tests=tuple(test for one in paths for test in tests_of(one)),
         )  # fmt: skip
 
     def _where(self, one: _Pass) -> dict[str, Operand]:
@@ -393,31 +438,38 @@ def _cells(entry: Any) -> dict[str, Any]:
     return {name: cell.cell_contents for name, cell in cells if name in ("search_fn", "extra_check")}
 
 
-def _not_folded(check: Any, match: Any) -> dict[str, Operand]:
+def _not_folded(check: Any, match: Any, path: CallPath | None) -> dict[str, Operand]:
     """Return what kept a constant from the weight of a convolution or product: binary_folding.py.
 
-    `_is_foldable_pattern` asks the setting first; it is what refused only if the check passes with it. Other
-    conditions are those of `_check_conv_and_broadcast_op` and `_check_linear_and_broadcast_op`.
+    `_is_foldable_pattern` asks the setting first; it is what refused only if the check passes with it.
     """
-    if check.__name__ != "_is_foldable_pattern":
-        return {}
-    config: Any = sys.modules["torch._inductor.config"]
     node = next((node for node in match.nodes if str(node.target) in _WEIGHTS), None)
-    if node is None:
+    if path is None or node is None or check.__name__ != "_is_foldable_pattern":
         return {}
-    weight = _WEIGHTS[str(node.target)]
-    if weight.setting and not getattr(config, weight.setting, True):
-        with config.patch({weight.setting: True}):
+    if decides(path, f"config.{_LINEAR}"):
+        with sys.modules["torch._inductor.config"].patch({_LINEAR: True}), calls() as made:
             if check(match):
-                return {"setting_off": weight.setting}
-    value = node.args[weight.argument]
-    if value.op != "get_attr":
-        return {"weight": value.name}
-    if len(value.users) != 1:
-        return {"weight_users": len(value.users)}
-    dtypes = [_dtype_of(one) for one in match.output_node().all_input_nodes if one.op == "get_attr"]
-    dtype = _dtype_of(value)
-    return {"weight_dtype": dtype, "dtypes": tuple(dtypes)} if any(one != dtype for one in dtypes) else {}
+                return {"setting_off": _LINEAR}
+        path = path_of(check, made)
+    weight = node.args[_WEIGHTS[str(node.target)]]
+    tests = [test for one in (path.inner if path is not None else ()) for test in one.all() if _fails(test)]
+    text = tests[0].text if tests else ""
+    if text.startswith("len("):
+        return {"weight_users": tests[0].values[0]}
+    if text.endswith("weight_meta_value.dtype"):
+        dtypes = [_dtype_of(one) for one in match.output_node().all_input_nodes if one.op == weight.op]
+        return {"weight_dtype": tests[0].values[1], "dtypes": tuple(dtypes)}
+    return {"weight": weight.name} if text.startswith(_OF_WEIGHT) else {}
+
+
+def _fails(test: SeenTest) -> bool:
+    return test.truth and any(matches(test.text, text) for text in _UNFOLDABLE)
+
+
+def _watch_check(entry: Any) -> None:
+    if hasattr(entry, "extra_check"):
+        with contextlib.suppress(CannotWatchError):  # a lambda, whose only test is what it is
+            watch_function(_check(entry))
 
 
 def _dtype_of(node: Any) -> str:
@@ -471,6 +523,8 @@ def _hook_observer(observer: Any, log: DecisionLog) -> None:
 def _hook_patterns(patterns: Any, log: DecisionLog) -> None:
     for name in ("ReplacementPatternEntry.apply", "LoweringPatternEntry.apply", "GraphPatternEntry.apply"):
         wrap(patterns, name, _recorder(log).around_apply)
+    wrap(patterns, "PatternMatcherPass.apply", _recorder(log).around_patterns)
+    wrap(patterns, "is_match", _recorder(log).around_match)
     wrap(patterns, "guard_or_false", log.observed(_recorder(log).checked))
 
 

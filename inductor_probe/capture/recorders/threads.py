@@ -130,7 +130,7 @@ class _Recorder:
                 return "one-thread", "unlisted-test", counted
             return "one-thread", "one-thread-set", {**counted, "cpp_threads": int(config.threads)}
         divided = kernel.call_ranges[start : start + depth]
-        iterations = math.prod(hint_of(size, 8192) for size in divided)
+        iterations = math.prod(hint_of(size, 1) for size in divided)
         operands: dict[str, Operand] = {
             **counted, "depth": depth,
             "loops": tuple(str(variable) for variable in kernel.itervars[start : start + depth]),

@@ -103,7 +103,7 @@ class _Recorder:
         isa, factor = nest.proxy.picked_vec_isa, int(nest.answer[0][0])
         dtypes = sorted(nest.cpp._get_dtype_from_loopbodies([body for _, body in nest.bodies]), key=str)
         counted = counted and nest.cpp.config.cpp.enable_tiling_heuristics
-        counts = self._counts(nest) if counted else {}
+        counts = nest.counts if counted else {}
         return {
             "loops": tuple(nest.loop_name(loop) for loop in nest.tiled),
             "ranges": tuple(printed(nest.size(loop)) for loop in nest.tiled),
@@ -146,27 +146,14 @@ class _Recorder:
         if _RANGE in decided:
             return "scalar", "short-inner-range", {
                 **inner, "range_limit": limits["range_limit"], "factor": nest.factor,
-                "operations": nest.operations, **limits, **_uses(nest),
+                "operations": nest.counts["operations"], **limits, **_uses(nest),
             }  # fmt: skip
         refused = [access for access in nest.accesses if not access.contiguous]
         clean = tuple(name for name in nest.nodes if name not in {access.node for access in refused})
         return "scalar", "non-contiguous-accesses", {
-            **inner, **self._counts(nest), **limits, **_kinds(refused), **_named(refused),
+            **inner, **nest.counts, **limits, **_kinds(refused), **_named(refused),
             "contiguous_nodes": clean, **_uses(nest),
         }  # fmt: skip
-
-    def _counts(self, nest: Nest) -> dict[str, Operand]:
-        """Return how many operations, and how many non-contiguous ones, checked by torch's numbers."""
-        refused = sum(not access.contiguous for access in nest.accesses)
-        if len(nest.answer) > 2:
-            stats = nest.answer[2]
-            counted = (
-                sum(stats.op_counter.values()),
-                sum(stats.non_contig_indexing_op_counter.values()),
-            )
-            if counted != (nest.operations, refused):
-                raise UnknownPathError(f"torch counted {counted}, this recorder {nest.operations, refused}")
-        return {"operations": nest.operations, "non_contiguous": refused}
 
 
 def _limits(path: CallPath) -> dict[str, Operand]:
@@ -183,7 +170,7 @@ def _compared(path: CallPath, pattern: str, left: str, right: str) -> dict[str, 
     """Return the operands of a comparison by these names; none where it was not made."""
     seen = path.tested(pattern)
     values = zip((left, right), seen.values, strict=True) if seen is not None else ()
-    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values if name}
+    return {name: value for name, value in values if name}
 
 
 def _loop_cause(nest: Nest) -> CauseCode:
@@ -260,11 +247,9 @@ def _tail(nest: Nest) -> Answer | None:
     path = nest.inner_paths[-1] if nest.inner_paths else None
     if path is None or not decides(path, _TAIL_LENGTH):
         return "scalar-tail", "unlisted-test", operands
-    stats = nest.answer[2]
     return "scalar-tail", "tail-not-worthwhile", {
-        **operands, "masks": stats.mask_op_count,
-        "non_contiguous": sum(stats.non_contig_indexing_op_counter.values()),
-        "operations": sum(stats.op_counter.values()), **_compared(path, _TAIL_SHARE, "share", "share_limit"),
+        **operands, "masks": nest.answer[2].mask_op_count, **nest.counts,
+        **_compared(path, _TAIL_SHARE, "share", "share_limit"),
         **_compared(path, _TAIL_LENGTH, "weighed_tail", "tail_limit"),
     }  # fmt: skip
 

@@ -27,7 +27,7 @@ class NotCompiled:
     """Stands where a generated wrapper has a kernel that can be launched; nothing launches it.
 
     Attributes:
-        configs, size_hints, inductor_meta: of the kernel as torch loads it, before it compiles anything.
+        configs and others: of the kernel as torch loads it, before it compiles anything.
     """
 
     def __init__(self, name: str, loaded: Any) -> None:
@@ -35,6 +35,9 @@ class NotCompiled:
         self.configs: list[Any] = list(getattr(loaded, "configs", None) or ())
         self.size_hints = getattr(loaded, "size_hints", None)
         self.inductor_meta: dict[str, Any] = getattr(loaded, "inductor_meta", {})
+        self.triton_meta: dict[str, Any] = getattr(loaded, "triton_meta", {})
+        self.device_props = getattr(loaded, "device_props", None)
+        self.filename = getattr(loaded, "filename", None)
         self.launchers: list[Any] = []
         self.fn = SimpleNamespace(__name__=name)
 
