@@ -27,6 +27,7 @@ from inductor_probe.model.remark import RemarkKind
 KINDS: Mapping[DecisionKind, str] = {
     "layout": "layout",
     "copy": "copies",
+    "concatenation": "concatenation",
     "realization": "realization",
     "vectorisation": "vectorisation",
     "fallback": "fallback",

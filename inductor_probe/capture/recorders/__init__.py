@@ -26,6 +26,7 @@ from typing import Any, Protocol, cast
 
 from inductor_probe.capture.recorders import (
     buffers,
+    concatenation,
     configs,
     copies,
     cudagraphs,
@@ -76,6 +77,7 @@ RECORDERS: tuple[Recorder, ...] = cast(
         padding,
         reinplacing,
         extern_kernels,
+        concatenation,
         cudagraphs,
         freezing,
         configs,
