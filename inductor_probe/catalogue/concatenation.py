@@ -34,7 +34,8 @@ CAUSES = (
         example="torch.cat((values.exp(), values), -1) * 2, values: float32 (64, 32)"),
     Cause("pointwise-cat-forced", _ELEMENTS, _CAT, "",
         "force_pointwise_cat is on", "force_pointwise_cat",
-        changes=(By("force_pointwise_cat", "False", _EFFECT, is_default=True),), test="config.force_pointwise_cat",
+        changes=(By("force_pointwise_cat", "False", _EFFECT, is_default=True),),
+        test="config.force_pointwise_cat",
         example="torch.cat((values.exp(), values), -1), with force_pointwise_cat = True"),
     Cause("read-pointwise", _ELEMENTS, _CAT, "",
         "all that reads it is pointwise, and an operand need not be stored then; the kernel evaluates each "
