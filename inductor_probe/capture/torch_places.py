@@ -172,6 +172,10 @@ PLACES: tuple[TorchPlace, ...] = (
     ),
     TorchPlace(_GRAPH, "fallback_node_due_to_unsupported_type", "dtypes that are not compiled", (DECISION,)),
     TorchPlace(_GRAPH, "make_fallback", "an operator without a lowering", (DECISION,)),
+    *(
+        TorchPlace(_CPP, name, "a cast, and the one back", (DECISION,))
+        for name in ("CppOverrides.to_dtype", "CppVecOverrides.to_dtype", "CppKernel.cache_dtype_convert")
+    ),
     TorchPlace(_GRAPH, "GraphLowering.has_feature", "whether the backend has scans, sorts, ...", (DECISION,)),
     TorchPlace(_LOWERING, "use_scatter_fallback", "whether a scatter is compiled", (DECISION,)),
     *(

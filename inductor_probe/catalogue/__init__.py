@@ -28,6 +28,7 @@ KINDS: Mapping[DecisionKind, str] = {
     "layout": "layout",
     "copy": "copies",
     "concatenation": "concatenation",
+    "casts": "casts",
     "realization": "realization",
     "vectorisation": "vectorisation",
     "fallback": "fallback",

@@ -20,7 +20,7 @@ CauseCode: TypeAlias = str
 """Of an entry in the catalogue; of another version, or of a test that no entry has, any text."""
 DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "threads", "fusion", "reduction", "index-width", "layout",
-    "copy", "concatenation",
+    "copy", "concatenation", "casts",
     "loops",
     "rewrite", "cudagraphs", "freezing", "tiling", "configs",
 ]  # fmt: skip
@@ -35,7 +35,7 @@ Outcome: TypeAlias = Literal[
     "channels-last", "permuted", "padded", "inside-another", "in-place", "unchanged",
     "in-order", "reordered", "merged", "separate", "divided",
     "replaced", "removed", "folded", "not-replaced",
-    "copied", "not-copied", "element-by-element", "in-parts",
+    "copied", "not-copied", "element-by-element", "in-parts", "rounding-left-out",
     "captured", "partitioned", "skipped", "at-run-time", "frozen", "not-frozen",
     "one-d-tiles", "two-d-tiles", "three-d-tiles", "four-d-tiles",
     "one-config", "several-configs",

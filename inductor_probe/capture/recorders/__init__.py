@@ -26,6 +26,7 @@ from typing import Any, Protocol, cast
 
 from inductor_probe.capture.recorders import (
     buffers,
+    casts,
     concatenation,
     configs,
     copies,
@@ -78,6 +79,7 @@ RECORDERS: tuple[Recorder, ...] = cast(
         reinplacing,
         extern_kernels,
         concatenation,
+        casts,
         cudagraphs,
         freezing,
         configs,
