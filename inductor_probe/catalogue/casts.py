@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome
+from inductor_probe.catalogue.shared import where
 
 OPERANDS = (
     Operand("dtype", "text", "that the value is rounded to in eager mode"),
     Operand("rounds", "text", "the node that casts to it"),
+    Operand("setting", "text", "with which this torch rounds"),
 )
 
 OUTCOMES = (
@@ -15,10 +17,11 @@ OUTCOMES = (
 )  # fmt: skip
 
 CAUSES = (
-    Cause("cast-back", "rounding-left-out", "codegen/cpp.py:CppOverrides.to_dtype", "dtype rounds",
+    Cause("cast-back", "rounding-left-out", "codegen/cpp.py:CppOverrides.to_dtype", "dtype rounds setting",
         "of what {rounds} casts to {dtype}, a cast back is the value itself", "cast back from {dtype}",
         changes=(By("emulate_precision_casts", "True", "rounds where eager mode does, and is slower",
-        differs=True),), example="values - values.half().float(), values: float32 (4096,)"),
+        differs=True, applies=where("setting", "emulate_precision_casts")),),
+        example="values - values.half().float(), values: float32 (4096,)"),
 )  # fmt: skip
 
 KIND = Kind(

@@ -22,6 +22,7 @@ PROGRAMS = {
         operands={"dtype": "float16", "rounds": "op0"},
         flip={"emulate_precision_casts": True},
         turned=None,
+        since="2.12",
     ),
 }
 scenario: Scenario = scenario_of(PROGRAMS)

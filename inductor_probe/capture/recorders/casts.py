@@ -4,21 +4,23 @@ torch/_inductor/codegen/cpp.py, `CppOverrides.to_dtype`: once a float32 value wa
 `cache_dtype_convert` puts the value itself where a cast back to float32 is looked for. For example
 `x - x.half().float()` becomes `tmp0 - tmp0`: eager rounds, and the difference is what rounding took. So does
 a fused node that reads what another one stores as bfloat16: it reads what was computed before. Not so with
-`emulate_precision_casts`.
+`emulate_precision_casts`, where this torch looks at it there.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, TorchFrame
+from inductor_probe.model.decision import DecisionKind, Operand, TorchFrame
 
 KIND: DecisionKind = "casts"
 
+_SETTING = "emulate_precision_casts"
 _CASTS = ("CppOverrides.to_dtype", "CppVecOverrides.to_dtype")
 
 
@@ -31,8 +33,9 @@ class _Rounded(NamedTuple):
 
 
 class _Recorder:
-    def __init__(self, log: DecisionLog) -> None:
+    def __init__(self, log: DecisionLog, *, by_setting: bool) -> None:
         self._log = log
+        self._setting: dict[str, Operand] = {"setting": _SETTING} if by_setting else {}
         self._rounded: WeakKeyDictionary[Any, dict[str, _Rounded]] = WeakKeyDictionary()  # by kernel
 
     def rounded(
@@ -49,7 +52,7 @@ class _Recorder:
         if known is not None and result is known.before and node:
             self._log.record(
                 KIND, ((node,),), "rounding-left-out", "cast-back", place,
-                operands={"dtype": known.dtype, "rounds": known.node},
+                operands={"dtype": known.dtype, "rounds": known.node, **self._setting},
                 key=(node, known.dtype),
             )  # fmt: skip
 
@@ -61,7 +64,8 @@ def _node(kernel: Any) -> str:
 
 
 def _hook(cpp: Any, log: DecisionLog) -> None:
-    recorder = _Recorder(log)
+    cast: Any = inspect.unwrap(cpp.CppOverrides.to_dtype)
+    recorder = _Recorder(log, by_setting=_SETTING in cast.__code__.co_names)
     wrap(cpp, "CppKernel.cache_dtype_convert", log.observed(recorder.rounded))
     for name in _CASTS:
         wrap(cpp, name, log.observed(recorder.cast))
