@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from inductor_probe.api import own_call
@@ -32,6 +33,10 @@ PROBE = (sys.executable, "-m", "inductor_probe")
 """Starts `probe` where the fixture of that name cannot: with limits, or in a terminal."""
 
 CORPUS = REPOSITORY.parent / "shared" / "corpus"
+
+# A busy machine takes as long as it likes: no test is about its time.
+hypothesis.settings.register_profile("no-deadline", deadline=None)
+hypothesis.settings.load_profile("no-deadline")
 
 
 def all_graph_dirs() -> list[Path]:

@@ -24,7 +24,6 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Fuzzer:
     max_examples=200,
     derandomize=True,  # the same tries on every machine, and nothing remembered between two runs
     database=None,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(number=st.integers(0, 2**32))

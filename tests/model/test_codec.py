@@ -199,7 +199,6 @@ def test_every_record_has_a_valid_schema(kind: type) -> None:
 # A record of records is large: hypothesis draws some that it cannot hold, and has no say in that.
 @pytest.mark.parametrize("kind", WRITTEN)
 @settings(
-    deadline=None,
     max_examples=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -217,7 +216,7 @@ def _validator(kind: type[Any]) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(json_schema(kind))
 
 
-@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_json_is_read_or_refused_by_key(data: st.DataObject) -> None:
     scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()

@@ -31,7 +31,7 @@ PART_OF = {
     "fx_graph_transformed.py": "fx",
     "fx_graph_readable.py": "fx_before",
 }
-_SETTINGS = settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+_SETTINGS = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 
 
 def parts(graph: CompiledGraph) -> dict[str, object]:

@@ -307,7 +307,7 @@ ARTIFACTS = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(ARTIFACTS, st.one_of(MESSAGES, st.text(max_size=40))), max_size=30))
 @example([("[__loop_tiling] ", "Normalized Fused reads: FusedNormalizedReadsWrites(" + "(" * 3000)])
 @example([("[__fusion] ", "  SchedulerNode(name='op0'), Pointwise(['\\d', " + "[" * 3000)])

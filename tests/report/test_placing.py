@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inductor_probe.report.plots.placing import Placed, place
@@ -28,7 +28,6 @@ def assert_apart(placed: Placed, sizes: dict[str, tuple[float, float]]) -> None:
 
 
 @given(ARROWS)
-@settings(deadline=None)
 def test_boxes_never_lie_upon_each_other_in_circles_either(arrows: list[tuple[str, str]]) -> None:
     placed = place(SIZES, arrows)
     assert_apart(placed, SIZES)
@@ -36,7 +35,6 @@ def test_boxes_never_lie_upon_each_other_in_circles_either(arrows: list[tuple[st
 
 
 @given(ARROWS)
-@settings(deadline=None)
 def test_arrows_point_down_and_meet_their_boxes(arrows: list[tuple[str, str]]) -> None:
     downwards = [(first, second) for first, second in arrows if first < second]
     placed = place(SIZES, downwards)

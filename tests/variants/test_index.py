@@ -4,7 +4,7 @@ import ast
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inductor_probe.variants.index import (
@@ -82,7 +82,6 @@ def test_what_is_not_proved_is_refused(index: str, sizes: dict[str, int], layout
     assert why in str(caught.value)
 
 
-@settings(deadline=None)  # it takes milliseconds, and as long as a busy machine likes
 @given(
     sizes=st.lists(st.integers(1, 4), min_size=1, max_size=4),
     old=st.randoms(use_true_random=False),
