@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from inductor_probe.analysis.fusion.recorded import decision_of_pair
+from inductor_probe.analysis.causes.pairs import decision_of_pair
 from inductor_probe.model.decision import CauseCode, Decision, DecisionKind
 from tests.proving_ground.dumped import Decided, decided_by, programs_of
 from tests.proving_ground.every_program import OF_KINDS, PROGRAMS

@@ -71,7 +71,9 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     if pairs is not None:  # of all its groups, not of one and the others
         is_one = pairs == 1 and "limit" not in operands
         whole = {"pairs": None} if is_one else {"others": None}
-    return {**loops, **whole, "reorders": reorders, "gather": gather}
+    distance = operands.get("distance")
+    far = "far apart" if distance is None else f"{distance} nodes apart, more than {operands.get('limit')}"
+    return {**loops, **whole, "reorders": reorders, "gather": gather, "far": far}
 
 
 WORDS = KindWords(
@@ -89,34 +91,34 @@ WORDS = KindWords(
     },
     causes={
         "producer-and-consumer": CauseWords(
-            "step {step} of round {round}; {second} reads what {first} writes ({buffers:4})"
+            "[step {step} of round {round}; ]{second} reads what {first} writes ({buffers:4})"
             f"[; torch counts {{shared_bytes}} as shared]{_TIMED}",
-            "step {step}, {second} reads {first}",
+            "[step {step}, ]{second} reads {first}",
         ),
         "common-buffer": CauseWords(
-            "step {step} of round {round}; both use {buffers:4}[; torch counts {shared_bytes} as shared]"
+            "[step {step} of round {round}; ]both use {buffers:4}[; torch counts {shared_bytes} as shared]"
             f"{_TIMED}",
-            "step {step}, both use {buffers:2}",
+            "[step {step}, ]both use {buffers:2}",
         ),
         "outer-loops": CauseWords(
-            "step {step} of round {round}; they have their {depth:# outermost loop} in common, and inner "
+            "[step {step} of round {round}; ]they have their {depth:# outermost loop} in common, and inner "
             "loops each[; torch counts {shared_bytes} as shared]",
-            "step {step}, {depth:# outer loop} in common",
+            "[step {step}, ]{depth:# outer loop} in common",
         ),
         "template-epilogue": CauseWords(
-            "step {step} of round {round}; the template {first} computes {second} of its result, before it "
+            "[step {step} of round {round}; ]the template {first} computes {second} of its result, before it "
             f"writes it[; torch counts {{shared_bytes}} as shared]{_TIMED}",
-            "step {step}, in the template {first}",
+            "[step {step}, ]in the template {first}",
         ),
         "template-prologue": CauseWords(
-            "step {step} of round {round}; the template {second} computes {first} as it reads its operand"
+            "[step {step} of round {round}; ]the template {second} computes {first} as it reads its operand"
             f"{_TIMED}",
-            "step {step}, in the template {second}",
+            "[step {step}, ]in the template {second}",
         ),
         "mix-order-reductions": CauseWords(
-            "step {step} of round {round}; they reduce {buffers:4} over different dimensions, and one kernel "
-            "reads it once for both",
-            "step {step}, two reductions of {buffers:2}",
+            "[step {step} of round {round}; ]they reduce {buffers:4} over different dimensions, and one "
+            "kernel reads it once for both",
+            "[step {step}, ]two reductions of {buffers:2}",
         ),
         "foreach-list": CauseWords(
             "an operator on a list of tensors computes all of them, each in a loop of its own",
@@ -143,27 +145,27 @@ WORDS = KindWords(
         "no-common-data": CauseWords("they use no common buffer, and one reduces", "no common buffer"),
         "few-shared-bytes": CauseWords(
             "neither reads what the other writes, and what both read is {shared_bytes}, fewer than the "
-            "{threshold} bytes from which torch fuses such nodes",
-            "{shared_bytes} shared < {threshold} B",
+            "[{threshold} ]bytes from which torch fuses such nodes",
+            "{shared_bytes} shared[ < {threshold} B]",
         ),
         "fusion-size-limit": CauseWords(
-            "fused, they would be {nodes:# node}, and a fused node has at most {limit}",
-            "{nodes:# node} > {limit}",
+            "fused, they would be {nodes:# node}[, and a fused node has at most {limit}]",
+            "{nodes:# node}[ > {limit}]",
         ),
         "peak-memory": CauseWords(
-            "each is the last reader of buffers of the same size ({reusable_elements:# element}): run one "
-            "after the other, the second could reuse that memory, and it is more than {factor} times the "
-            "{shared_bytes} that fusing them would save",
-            "peak memory: {reusable_elements} reusable > {factor} x {shared_bytes}",
+            "each is the last reader of buffers of the same size[ ({reusable_elements:# element})]: run one "
+            "after the other, the second could reuse that memory, and it is more than[ {factor} times] the "
+            "{shared_bytes|'traffic'} that fusing them would save",
+            "peak memory[: {reusable_elements} reusable > {factor} x {shared_bytes}]",
         ),
         "too-many-buffers": CauseWords(
-            "fused, they would read and write more than the {limit:# buffer} that the setting allows",
-            "more than {limit:# buffer}",
+            "fused, they would read and write more buffers than the setting allows[, which is {limit}]",
+            "too many buffers[, more than {limit}]",
         ),
         "distant-nodes": CauseWords(
-            "neither reads what the other writes, and they are {distance:# node} apart, more than {limit}: "
+            "neither reads what the other writes, and they are {far}: "
             "fused, what they share would stay in memory for as long",
-            "{distance} nodes apart > {limit}",
+            "{far}",
         ),
         "devices-differ": CauseWords(
             "{first} runs on {first_device}, {second} on {second_device}",
@@ -184,8 +186,8 @@ WORDS = KindWords(
             "{node} runs between",
         ),
         "cycle": CauseWords(
-            "nodes that are fused already ({through:4}) need one of them, and the other needs those",
-            "a cycle through {through:2}",
+            "nodes that are fused already[ ({through:4})] need one of them, and the other needs those",
+            "a cycle[ through {through:2}]",
         ),
         "loop-ranges-differ": CauseWords(
             f"{_RANGES}; C++ code has one loop nest for both only if these are equal, one runs over all "
