@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from inductor_probe.capture.branches.sites import Branch, Condition, Exit, Sites, rewrite
+from inductor_probe.capture.branches.sites import Branch, Condition, Exit, Sites, constant, rewrite
 
 _ENTER = "__inductor_probe_branches__"
 """The global of a module under which its rewritten functions find `_enter`."""
@@ -138,6 +138,13 @@ class CallPath:
     def tested(self, text: str) -> SeenTest | None:
         """Return the last test whose text is this, where `?` is whatever is compared: `op_num < ?`."""
         return next((one for one in self.all() if matches(one.text, text)), None)
+
+    def literal(self, text: str) -> int | float | None:
+        """Return the number that an expression of constants is, or a name to which such a one is assigned."""
+        try:
+            return constant(ast.parse(text, mode="eval").body, self.sites.constants)
+        except SyntaxError:
+            return None
 
     def all(self) -> list[SeenTest]:
         """Return the last result of each test that was made, the latest first."""
@@ -274,6 +281,23 @@ def watch(function: Any, *nested: str) -> Watched:
     return Watched(plain, made[::-1], _compiled(defined, plain))
 
 
+def watched_copy(function: Any) -> FunctionType:
+    """Return a watched copy of a Python function, which stays as it is: for what is asked too often to watch.
+
+    Raises:
+        CannotWatchError: as `watch`.
+    """
+    plain = inspect.unwrap(getattr(function, "__func__", function))
+    if not isinstance(plain, FunctionType):
+        raise CannotWatchError(f"{function!r} is not a Python function")
+    copy = FunctionType(
+        plain.__code__, plain.__globals__, plain.__name__, plain.__defaults__, plain.__closure__
+    )
+    copy.__kwdefaults__, copy.__qualname__ = plain.__kwdefaults__, plain.__qualname__
+    watch(copy)
+    return copy
+
+
 _ALL: list[Sites] = []
 """What rewritten functions report, by the number that they know it by."""
 
@@ -317,10 +341,10 @@ def _compiled(defined: ast.FunctionDef, function: FunctionType) -> CodeType:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _codes(constant)
+    for inside in code.co_consts:
+        if isinstance(inside, CodeType):
+            yield inside
+            yield from _codes(inside)
 
 
 def _face(code: CodeType) -> tuple[Any, ...]:

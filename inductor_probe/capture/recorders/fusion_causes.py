@@ -7,20 +7,43 @@ made once for each pair that is recorded, not for each of the many times that to
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, TypeAlias
 
-from inductor_probe.capture.recorders.decision_log import printed
-from inductor_probe.model.decision import FusionCause, Operand
+from inductor_probe.capture.branches import CallPath, CannotWatchError, calls, holes
+from inductor_probe.capture.recorders.decision_log import path_of_name, printed
+from inductor_probe.capture.torch_places import watched_copy
+from inductor_probe.model.decision import CauseCode, FusionCause, Operand, TorchTest
 from inductor_probe.model.fusion_reasons import REASONS
 
-Cause: TypeAlias = tuple[FusionCause, dict[str, Operand]]
+Cause: TypeAlias = tuple[CauseCode, dict[str, Operand]]
 LazyCause: TypeAlias = Callable[[], Cause]
+Tests: TypeAlias = tuple[TorchTest, ...]
 
-_DISTANCE_LIMIT = 64  # a literal in Scheduler.are_long_distant_nodes
-_REUSE_FACTOR = 32  # a literal in Scheduler.can_fusion_increase_peak_memory
+_DISTANCE = "proximity_score > ?"
+_REUSED = "?statically_known_gt(memory_overhead, ? * bw_saving)"
+
+
+def asked_again(name: str, *args: Any) -> tuple[Any, CallPath | None]:
+    """Return what a watched copy of a function of the scheduler says, and which way it went.
+
+    It has to be one that changes nothing; torch has asked it just before. None where it cannot be watched.
+    """
+    try:
+        ask = _copy(name)
+    except CannotWatchError:
+        return None, None
+    with calls() as made:
+        says = ask(*args)
+    return says, path_of_name(name, made)
+
+
+@functools.cache
+def _copy(name: str) -> Callable[..., Any]:
+    return watched_copy(sys.modules["torch._inductor.scheduler"], name)
 
 
 def logged_cause(
@@ -70,10 +93,11 @@ def _compared(code: FusionCause, first: Any, second: Any, frame: FrameType) -> d
         case "few-shared-bytes":
             return {"threshold": _config("score_fusion_memory_threshold")}
         case "distant-nodes":
-            distance = max(abs(first.min_order - second.max_order), abs(second.min_order - first.max_order))
-            return {"distance": distance, "limit": _DISTANCE_LIMIT}
+            _, path = asked_again("Scheduler.are_long_distant_nodes", first.scheduler, first, second)
+            seen = path.tested(_DISTANCE) if path is not None else None
+            return dict(zip(("distance", "limit"), seen.values, strict=True)) if seen is not None else {}
         case "peak-memory":
-            return {"reusable_elements": _reusable_elements(first, second), "factor": _REUSE_FACTOR}
+            return _reusable(first, second)
         case "cycle":
             return {"through": _through(first, second)}
         case "tiling-not-of-reduction" | "ranges-do-not-split" | "numel-of-neither":
@@ -128,8 +152,8 @@ def _by_buffer(node: Any) -> _Uses:
     updates = _updates(node)
     for does, deps in (("writes", node.read_writes.writes), ("reads", node.read_writes.reads)):
         for dep in deps:
-            if hasattr(dep, "mutating_buf"):
-                continue  # a WeakDep orders two nodes, and moves no data
+            if _is_order(dep):
+                continue
             if dep.name in updates and not hasattr(dep, "var_names"):
                 uses.setdefault(dep.name, []).append(("updates", updates[dep.name]))
             else:
@@ -185,7 +209,7 @@ def _dependency(first: Any, second: Any, variables: Mapping[str, Any]) -> LazyCa
     left = next((dep for deps in remaining.values() for dep in deps if dep.name in names), None)
     if left is None:
         return lambda: ("dependency-differs", {})
-    is_weak = hasattr(left, "mutating_buf")
+    is_weak = _is_order(left)
     write = next((dep for dep in first.read_writes.writes if dep.name == left.name), None)
     if is_weak:  # the second may overwrite only when the first has read
         real = _real_name(second, left.mutating_buf)
@@ -210,10 +234,21 @@ def _real_name(node: Any, mutating: str) -> str:
 
 
 def common_buffers(first: Any, second: Any) -> tuple[str, ...]:
-    """Return the buffers that both nodes use, in the order of the first."""
-    names = {dep.name for dep in (*second.read_writes.reads, *second.read_writes.writes)}
-    used = (dep.name for dep in (*first.read_writes.writes, *first.read_writes.reads))
-    return tuple(dict.fromkeys(name for name in used if name in names))
+    """Return the buffers whose bytes `Scheduler.score_fusion_memory` counts, in the order of the first.
+
+    It counts equal deps. Where it counts by name, of templates, or none is equal, they are all that both use.
+    """
+    others = {*second.read_writes.reads, *second.read_writes.writes}
+    mine = [dep for dep in (*first.read_writes.writes, *first.read_writes.reads) if not _is_order(dep)]
+    names = {dep.name for dep in others if not _is_order(dep)}
+    is_template = first.is_template() or second.is_template()
+    equal = [] if is_template else [dep.name for dep in mine if dep in others]
+    return tuple(dict.fromkeys(equal or [dep.name for dep in mine if dep.name in names]))
+
+
+def _is_order(dep: Any) -> bool:
+    """Whether a dep orders two nodes, and moves no data: a `WeakDep`."""
+    return hasattr(dep, "mutating_buf")
 
 
 # Templates
@@ -254,19 +289,14 @@ def _numels(first: Any, second: Any) -> dict[str, Operand]:
     }  # fmt: skip
 
 
-def _reusable_elements(first: Any, second: Any) -> int:
-    """Return what `Scheduler.can_fusion_increase_peak_memory` sums: memory that the second could reuse."""
-    key = sys.modules["torch._inductor.codegen.wrapper"].buffer_reuse_key
-
-    def keys(node: Any) -> set[Any]:
-        buffers = (node.scheduler.name_to_buf.get(dep.name) for dep in node.read_writes.reads)
-        return {
-            key(buffer.node)
-            for buffer in buffers
-            if buffer and len(buffer.users) == 1 and buffer.node.has_tensor_output()
-        }
-
-    return sum(int(row[2]) for row in keys(first) & keys(second))
+def _reusable(first: Any, second: Any) -> dict[str, Operand]:
+    """Return what `Scheduler.can_fusion_increase_peak_memory` compared: memory to be reused, and a factor."""
+    _, path = asked_again("Scheduler.can_fusion_increase_peak_memory", first.scheduler, first, second)
+    seen = path.tested(_REUSED) if path is not None else None
+    if path is None or seen is None:
+        return {}
+    factor = path.literal((holes(seen.text, _REUSED) or ("", ""))[1])
+    return {"reusable_elements": seen.values[0], **({"factor": factor} if factor is not None else {})}
 
 
 def _through(first: Any, second: Any) -> tuple[str, ...]:
