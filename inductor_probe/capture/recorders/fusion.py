@@ -341,13 +341,14 @@ class _Recorder:
         before = rounds.answers.get(key)
         rounds.time += 1
         rounds.steps += 1
+        code, more = way_of(first, second, result)
         operands: dict[str, Operand] = {"round": rounds.round, "step": rounds.steps}
-        if before is not None and before.shared is not None:
+        # Of reductions in two orders the score is the number of their elements.
+        if before is not None and before.shared is not None and code != "mix-order-reductions":
             operands["shared_bytes"] = before.shared
         if key in rounds.scores:
             operands["score"] = rounds.scores[key]
         operands["buffers"] = common_buffers(first, second)
-        code, more = way_of(first, second, result)
         if rounds.may_reorder:
             more["reordered"] = True
         cause: Cause = code, {**operands, **more, **rounds.timed.get(key, {})}

@@ -336,7 +336,8 @@ def way_of(first: Any, second: Any, fused: Any) -> Cause:
     if depth is not None:
         return "outer-loops", {"depth": int(depth)}
     if type(fused).__name__ == "FusedMixOrderReductions" and not _is_mixed(first):
-        return "mix-order-reductions", {}
+        rules = sys.modules["torch._inductor.scheduler"].MixOrderReduction
+        return "mix-order-reductions", {"buffers": tuple(rules.get_common_read(first, second))}
     if first.is_template() and not second.is_template():
         return "template-epilogue", {}
     if second.is_template() and not first.is_template():

@@ -1,4 +1,4 @@
-"""Dumps by a torch whose rules of fusion were changed: what is recorded is what that torch tested."""
+"""What is recorded of fusion is what torch tested, also by a torch whose rules were changed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ pytestmark = [pytest.mark.compiles, pytest.mark.takes(20)]
 SCHEDULER = "_inductor/scheduler.py"
 TWO_READERS = """import torch
 torch.compile(lambda x: (x + 1, x * 2))(torch.ones(64, 64))
+"""
+ONE_MIRRORED = """import torch
+torch.compile(lambda x, y: (x + y, x * y.flip(0)))(torch.ones(64, 64), torch.ones(64, 64))
 """
 PRODUCT_BETWEEN = """import torch
 torch.compile(lambda x: (x + 1, torch.mm(torch.mm(x, x), x) * x))(torch.ones(64, 64))
@@ -38,6 +41,11 @@ def decided(
     """Return what a changed torch decided about two nodes in the end, and what `probe fusion` prints."""
     torch_with(folder / "changed", file, [edit])
     monkeypatch.setenv("PYTHONPATH", str(folder / "changed"), prepend=os.pathsep)
+    return recorded(folder, script, **dumped)
+
+
+def recorded(folder: Path, script: str, **dumped: Any) -> tuple[Decision, str]:
+    """Return the same of torch as it is."""
     (folder / "script.py").write_text(script)
     run = ip.dump(folder / "script.py", out=folder, **dumped)
     [graph] = run.graphs
@@ -51,6 +59,14 @@ def decided(
         and {name for side in one.subjects for name in side} == names
     ]
     return decision, to_text(graph.fusion(*sorted(names)).document)
+
+
+def test_the_buffers_named_for_shared_bytes_are_those_that_torch_counted(tmp_path: Path) -> None:
+    """Of 41 steps 8 named a buffer that both use, at other indices: torch counts none of its bytes."""
+    decision, text = recorded(tmp_path, ONE_MIRRORED)
+    assert decision.cause == "common-buffer"
+    assert (decision.operand("buffers"), decision.operand("shared_bytes")) == (("arg0_1",), 64 * 64 * 4)
+    assert "both use arg0_1; torch counts 16 KiB as shared" in " ".join(text.split())
 
 
 def test_a_changed_limit_of_the_backend_is_the_one_that_is_recorded(
