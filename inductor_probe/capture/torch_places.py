@@ -396,14 +396,14 @@ def watch(module: ModuleType, name: str, *nested: str) -> None:
         _watched[plain] = branches.watch(plain, *nested)
 
 
-def watched_copy(module: ModuleType, name: str) -> Callable[..., Any]:
+def watched_copy(module: ModuleType, name: str) -> branches.WatchedCopy:
     """Return a watched copy of a place of the table, for what torch asks too often to watch it there.
 
     Raises:
         AttributeError, CannotWatchError: as `watch`.
     """
     _check_listed(module, name)
-    return branches.watched_copy(functools.reduce(getattr, name.split("."), module))
+    return branches.WatchedCopy(functools.reduce(getattr, name.split("."), module))
 
 
 _watched: dict[Any, branches.Watched] = {}

@@ -15,6 +15,7 @@ from tests.capture.test_changed_torch import CPP, torch_with
 
 pytestmark = [pytest.mark.compiles, pytest.mark.takes(20)]
 SCHEDULER = "_inductor/scheduler.py"
+CHOICES = "_inductor/choices.py"
 TWO_READERS = """import torch
 torch.compile(lambda x: (x + 1, x * 2))(torch.ones(64, 64))
 """
@@ -77,6 +78,15 @@ def test_a_changed_limit_of_the_backend_is_the_one_that_is_recorded(
     assert decision.cause == "horizontal-size-limit"
     assert (decision.operand("nodes"), decision.operand("limit")) == (2, 1)
     assert "the C++ backend fuses at most 1 that way" in text
+
+
+def test_a_changed_limit_of_the_choices_is_the_one_that_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decision, text = decided(tmp_path, monkeypatch, CHOICES, ("> config.max_fusion_size", "> 1"))
+    assert decision.cause == "fusion-size-limit"
+    assert (decision.operand("nodes"), decision.operand("limit")) == (2, 1)
+    assert "they would be 2 nodes, and a fused node has at most 1" in " ".join(text.split())
 
 
 def test_a_changed_limit_of_the_scheduler_is_the_one_that_is_recorded(

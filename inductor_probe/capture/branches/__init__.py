@@ -15,6 +15,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import functools
 import inspect
 import itertools
 import sys
@@ -281,21 +282,38 @@ def watch(function: Any, *nested: str) -> Watched:
     return Watched(plain, made[::-1], _compiled(defined, plain))
 
 
-def watched_copy(function: Any) -> FunctionType:
-    """Return a watched copy of a Python function, which stays as it is: for what is asked too often to watch.
+class WatchedCopy:
+    """A watched copy of a Python function, which stays as it is: for what is asked too often to watch.
 
     Raises:
         CannotWatchError: as `watch`.
     """
-    plain = inspect.unwrap(getattr(function, "__func__", function))
-    if not isinstance(plain, FunctionType):
-        raise CannotWatchError(f"{function!r} is not a Python function")
-    copy = FunctionType(
-        plain.__code__, plain.__globals__, plain.__name__, plain.__defaults__, plain.__closure__
-    )
-    copy.__kwdefaults__, copy.__qualname__ = plain.__kwdefaults__, plain.__qualname__
-    watch(copy)
-    return copy
+
+    def __init__(self, function: Any) -> None:
+        plain = inspect.unwrap(getattr(function, "__func__", function))
+        if not isinstance(plain, FunctionType):
+            raise CannotWatchError(f"{function!r} is not a Python function")
+        self.ask = FunctionType(
+            plain.__code__, plain.__globals__, plain.__name__, plain.__defaults__, plain.__closure__
+        )
+        self.ask.__kwdefaults__, self.ask.__qualname__ = plain.__kwdefaults__, plain.__qualname__
+        self.sites = watch(self.ask).sites
+
+    def limit(self, pattern: str) -> Any:
+        """Return what stands in a test for the last `?` of a pattern: a number, or the value of a setting.
+
+        None where no test has this text, or something else stands there.
+        """
+        found = next((one for leaf in self.sites.leaves if (one := holes(leaf.text, pattern))), ("",))
+        try:
+            node = ast.parse(found[-1], mode="eval").body
+        except SyntaxError:
+            return None
+        names = ast.unparse(node).split(".")
+        value = self.ask.__globals__.get(names[0])
+        if isinstance(node, ast.Attribute) and value is not None:
+            return functools.reduce(lambda owner, name: getattr(owner, name, None), names[1:], value)
+        return constant(node, self.sites.constants)
 
 
 _ALL: list[Sites] = []

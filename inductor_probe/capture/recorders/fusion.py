@@ -36,6 +36,7 @@ from inductor_probe.capture.recorders.fusion_causes import (
     Cause,
     Tests,
     common_buffers,
+    epilogue_cause,
     leaf_names,
     logged_cause,
     times_of,
@@ -56,6 +57,7 @@ from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
 KIND: DecisionKind = "fusion"
+_EPILOGUE = "template epilogue not satisfied"
 _LEGAL = ("Scheduler._can_fuse", "Scheduler.can_fuse")
 """What says whether a pair is legal to fuse, by the release of torch."""
 _OUTER_LOOPS = "OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr"
@@ -78,6 +80,8 @@ class _Recorder:
 
         def fuse_and_record(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
             self._open.append(Rounds(scheduler, tuple(stack(sys._getframe(1)))))
+            if any(node.is_template() for node in scheduler.nodes):
+                self._watch()
             try:
                 result = fuse_nodes(scheduler, *args, **kwargs)
                 self._log.safely(self._record, self._open[-1])
@@ -139,8 +143,8 @@ class _Recorder:
             finally:
                 attempt = rounds.attempts.pop()
             is_refused = bool(result) is refused
-            if is_refused and attempt.cause is None:
-                self._log.safely(self._silent, attempt, made)
+            if is_refused and (attempt.cause is None or attempt.is_epilogue):
+                self._log.safely(self._see, attempt, made)
             if refused and not is_refused:
                 return result  # no cycle: what can_fuse answered is the answer
             self._log.safely(self._answered, rounds, attempt, is_refused, sys._getframe(1))
@@ -148,17 +152,23 @@ class _Recorder:
 
         return ask_and_see
 
-    def _silent(self, attempt: Attempt, made: list[CallPath]) -> None:
-        """Say which test refused a pair without a word: it is watched from the first such refusal on."""
-        attempt.cause = same(("unlisted-test", {}))
+    def _see(self, attempt: Attempt, made: list[CallPath]) -> None:
+        """Say which test refused an epilogue, or a pair without a word.
+
+        What asks of each pair is watched where there are templates, else from the first such refusal on.
+        """
         path = next((path for name in _LEGAL if (path := path_of_name(name, made)) is not None), None)
-        attempt.tests = tests_of(path)
+        is_epilogue = attempt.is_epilogue
+        cause: Cause = epilogue_cause(path, attempt.first) if is_epilogue else ("unlisted-test", {})
+        attempt.cause, attempt.tests = same(cause), tests_of(path)
+        self._watch()
+
+    def _watch(self) -> None:
         if not self._is_watched:
             self._is_watched = True
             scheduler = sys.modules["torch._inductor.scheduler"]
-            self._log.watch(
-                scheduler, next(name for name in _LEGAL if hasattr(scheduler.Scheduler, name[10:]))
-            )
+            is_split = hasattr(scheduler.Scheduler, "_can_fuse")
+            self._log.watch(scheduler, _LEGAL[0 if is_split else 1])
 
     def _answered(self, rounds: Rounds, attempt: Attempt, is_refused: bool, frame: FrameType) -> None:
         if rounds.attempts:  # a foreach node asks of its members: what refuses one of them refuses it
@@ -205,6 +215,7 @@ class _Recorder:
         cause = seen if callable(seen) else rounds.same(*seen)
         if attempt is not None:
             attempt.cause, attempt.place, attempt.tests = cause, place, tests
+            attempt.is_epilogue = form == _EPILOGUE
             return
         nodes = rounds.nodes.get(why.name1), rounds.nodes.get(why.name2)  # when a benchmark has ended
         answer = rounds.answers.get(rounds.key(*nodes)) if all(nodes) else None

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, TypeAlias
 
-from inductor_probe.capture.branches import CallPath, CannotWatchError, calls, holes
-from inductor_probe.capture.recorders.decision_log import path_of_name, printed
+from inductor_probe.capture.branches import CallPath, CannotWatchError, WatchedCopy, calls, holes
+from inductor_probe.capture.recorders.decision_log import decides, path_of_name, printed
 from inductor_probe.capture.torch_places import watched_copy
 from inductor_probe.model.decision import CauseCode, FusionCause, Operand, TorchTest
 from inductor_probe.model.fusion_reasons import REASONS
@@ -24,6 +24,8 @@ LazyCause: TypeAlias = Callable[[], Cause]
 Tests: TypeAlias = tuple[TorchTest, ...]
 
 _DISTANCE = "proximity_score > ?"
+_NODES, _SCORE = "len(node1.get_nodes()) + len(node2.get_nodes()) > ?", "shared_data_score < ?"
+_BUFFERS = "scheduler.fusion_prevent_too_many_reads_and_writes(node1, node2, ?)"
 _REUSED = "?statically_known_gt(memory_overhead, ? * bw_saving)"
 
 
@@ -32,18 +34,27 @@ def asked_again(name: str, *args: Any) -> tuple[Any, CallPath | None]:
 
     It has to be one that changes nothing; torch has asked it just before. None where it cannot be watched.
     """
-    try:
-        ask = _copy(name)
-    except CannotWatchError:
+    copy = _copy("torch._inductor.scheduler", name)
+    if copy is None:
         return None, None
     with calls() as made:
-        says = ask(*args)
+        says = copy.ask(*args)
     return says, path_of_name(name, made)
 
 
 @functools.cache
-def _copy(name: str) -> Callable[..., Any]:
-    return watched_copy(sys.modules["torch._inductor.scheduler"], name)
+def _copy(module: str, name: str) -> WatchedCopy | None:
+    try:
+        return watched_copy(sys.modules[module], name)
+    except CannotWatchError:
+        return None
+
+
+def _limit(which: str, name: str, pattern: str) -> dict[str, Operand]:
+    """Return what `InductorChoices` compares with in a test: torch's literal, or the setting there."""
+    copy = _copy("torch._inductor.choices", f"InductorChoices.{name}")
+    value = copy.limit(pattern) if copy is not None else None
+    return {which: value} if isinstance(value, int | float) else {}
 
 
 def logged_cause(
@@ -73,8 +84,6 @@ def logged_cause(
             return _later(unshared, _by_buffer(first), _by_buffer(second), state)
         case "dependency-differs":
             return _dependency(first, second, frame.f_locals)
-        case "epilogue-fusion-off":
-            return _later(_epilogue, first, second)
     operands |= _compared(code, first, second, frame)
     return code, operands
 
@@ -87,11 +96,11 @@ def _compared(code: FusionCause, first: Any, second: Any, frame: FrameType) -> d
             return {"node": str(variables.get("op_name")), "buffer": str(variables.get("name"))}
         case "fusion-size-limit":
             nodes = len(first.get_nodes()) + len(second.get_nodes())
-            return {"nodes": nodes, **_limit("max_fusion_size")}
+            return {"nodes": nodes, **_limit("limit", "can_fuse", _NODES)}
         case "too-many-buffers":
-            return _limit("max_fusion_unique_io_buffers")
+            return _limit("limit", "can_fuse", _BUFFERS)
         case "few-shared-bytes":
-            return {"threshold": _config("score_fusion_memory_threshold")}
+            return _limit("threshold", "can_fuse_horizontal", _SCORE)
         case "distant-nodes":
             _, path = asked_again("Scheduler.are_long_distant_nodes", first.scheduler, first, second)
             seen = path.tested(_DISTANCE) if path is not None else None
@@ -254,15 +263,15 @@ def _is_order(dep: Any) -> bool:
 # Templates
 
 
-def _epilogue(template: Any, second: Any) -> Cause:
-    """Return which of the conditions in `Scheduler._can_fuse` an epilogue of a template does not meet."""
-    if second.is_reduction():
+def epilogue_cause(path: CallPath | None, template: Any) -> Cause:
+    """Return which leg of the condition of `Scheduler._can_fuse` an epilogue of a template does not meet."""
+    if decides(path, "node2.is_reduction()"):
         return "epilogue-reduces", {}
-    buffer = template.get_template_node()
-    own = getattr(buffer, "allow_epilogue_fusion", None)  # a template's own setting comes first
-    if not (_config("epilogue_fusion") if own is None else own):
+    if decides(path, "_is_epilogue_fusion_enabled(node1)") or decides(path, "config.epilogue_fusion"):
+        own = getattr(template.get_template_node(), "allow_epilogue_fusion", None)
         return "epilogue-fusion-off", {"template_setting": own is not None}
-    return "epilogue-mutates", {}
+    is_seen = decides(path, "node2.has_aliasing_or_mutation()")
+    return ("epilogue-mutates" if is_seen else "unlisted-test"), {}
 
 
 # Other operands
@@ -271,14 +280,6 @@ def _epilogue(template: Any, second: Any) -> Cause:
 def is_cpu(first: Any, second: Any) -> bool:
     """Whether a node of the pair runs on the CPU."""
     return any(node.get_device() is not None and node.get_device().type == "cpu" for node in (first, second))
-
-
-def _config(name: str) -> Any:
-    return getattr(sys.modules["torch._inductor.config"], name, None)
-
-
-def _limit(name: str) -> dict[str, Operand]:
-    return {"limit": int(_config(name) or 0)}
 
 
 def _numels(first: Any, second: Any) -> dict[str, Operand]:

@@ -35,6 +35,7 @@ class Attempt:
     cause: LazyCause | None = None
     score: int | None = None
     tests: Tests = ()
+    is_epilogue: bool = False
 
 
 @dataclass(slots=True)
