@@ -30,12 +30,11 @@ fused
   node after fusion    of  kind   kernel                                     steps
   op0_op1_op3_op4_op5   5  Fused  triton_per_fused_gelu_native_layer_norm_0  1-4
 steps
-  round  first        second     shared  decision
-  1      op0          op1         3 MiB  fused: step 1, both use primals_1 (read)
-  1      op4          op5         3 MiB  fused: step 2, op5 reads op4 (read)
-  1      op0_op1      op3         4 KiB  fused: step 3, op3 reads op0_op1 (read)
-  2      op0_op1_op3  op4_op5  3.01 MiB  fused: step 4, op4_op5 reads op0_op1_op3 (read)
-left out at 100 columns: log (a pipe has them)
+  round  first        second     shared  decision                                  log
+  1      op0          op1         3 MiB  fused: step 1, both use primals_1 (read)  stderr.txt:18
+  1      op4          op5         3 MiB  fused: step 2, second reads first (read)  stderr.txt:20
+  1      op0_op1      op3         4 KiB  fused: step 3, second reads first (read)  stderr.txt:24
+  2      op0_op1_op3  op4_op5  3.01 MiB  fused: step 4, second reads first (read)  stderr.txt:34
 log at stderr.txt:1: part 1 of 2, as the graph in the run, with its nodes before fusion and after
 
 model__0_backward_3.1  9 nodes before fusion, 4 after
@@ -53,9 +52,9 @@ steps
   1      op1      op2                 6 MiB  fused: step 1, both use tangents_1, buf0 and 1 more
                                              (read)
   1      op5      op7                 6 MiB  fused: step 2, both use tangents_1, buf0 (read)
-  1      op3      op4                 3 MiB  fused: step 3, op4 reads op3 (read)
-  1      op1_op2  op3_op4          9.02 MiB  fused: step 4, op3_op4 reads op1_op2 (read)
-  1      op0      op1_op2_op3_op4  6.01 MiB  fused: step 5, op1_op2_op3_op4 reads op0 (read)
+  1      op3      op4                 3 MiB  fused: step 3, second reads first (read)
+  1      op1_op2  op3_op4          9.02 MiB  fused: step 4, second reads first (read)
+  1      op0      op1_op2_op3_op4  6.01 MiB  fused: step 5, second reads first (read)
 left out at 100 columns: log (a pipe has them)
 not fused in the end
           about                   kind    decision                                           bytes
@@ -188,7 +187,7 @@ TORCH_LOGS=fusion,loop_ordering,schedule
 
 def test_a_pipe_gets_a_sentence_in_one_line(probe: Probe) -> None:
     out = probe("fusion", LAYERNORM).out
-    assert "step 4, op4_op5 reads op0_op1_op3 (read)" in out
+    assert "fused: step 4, second reads first (read)" in out
 
 
 def test_long_lists_end_with_how_to_see_the_rest(probe: Probe) -> None:

@@ -50,6 +50,8 @@ _MOST = 10
 """Rows of a long list that are shown unless all are asked for."""
 _MOST_ACCESSES = 4
 _ALL = "--all shows them"
+_SIDES = ("first",), ("second",)
+"""What the nodes of a pair are called where columns have their names."""
 _STYLES = {"fused": "bold green", "refused": "bold red"}
 
 
@@ -126,7 +128,7 @@ def _pairs(title: str, decisions: Sequence[Decision], limit: int | None) -> Iter
             str(one.operand("round") or "-"),
             *(Name(name) for name in names_of(one)[:2]),
             bytes_text(_shared(one)) if _shared(one) else "-",
-            (decision_text(one), _STYLES.get(one.outcome, "")),
+            (decision_text(replace(one, subjects=_SIDES)), _STYLES.get(one.outcome, "")),
             place(one.span) if one.span else "-",
         ]
         for one in sorted(decisions, key=lambda one: one.number)

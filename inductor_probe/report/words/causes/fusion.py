@@ -73,6 +73,8 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
         whole = {"pairs": None} if is_one else {"others": None}
     distance = operands.get("distance")
     far = "far apart" if distance is None else f"{distance} nodes apart, more than {operands.get('limit')}"
+    if operands.get("slowdown") == "inf":
+        whole |= {"slowdown": None, "unbuilt": "a kernel for both could not be built"}
     return {**loops, **whole, "reorders": reorders, "gather": gather, "far": far}
 
 
@@ -242,8 +244,9 @@ WORDS = KindWords(
         ),
         "slower-when-timed": CauseWords(
             "[one kernel for both took {fused_ms:.4f} ms when torch timed it, and two {first_ms:.4f} and "
-            "{second_ms:.4f}][torch timed it {slowdown} times as slow]",
-            "[timed: {fused_ms:.4f} ms > {first_ms:.4f} + {second_ms:.4f}][timed {slowdown}x as slow]",
+            "{second_ms:.4f}][torch timed it {slowdown} times as slow][{unbuilt}]",
+            "[timed: {fused_ms:.4f} ms > {first_ms:.4f} + {second_ms:.4f}][timed {slowdown}x as slow]"
+            "[{unbuilt}]",
         ),
         "horizontal-size-limit": CauseWords(
             "neither needs the other, and fused they would be {nodes:# node}: the C++ backend fuses at most "
