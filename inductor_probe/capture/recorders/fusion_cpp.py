@@ -58,19 +58,18 @@ def cpp_cause(path: CallPath | None, first: Any, second: Any, *, vertical: bool)
     """
     if path is None or path.exit is None:
         return ("unlisted-test", {}), ()
-    tests = tests_of(path)
     if not vertical:
         cause = cause_of_branch(path, _CAUSES["can_fuse_horizontal"], "loop-ranges-differ")
         if cause == "horizontal-size-limit":
             [size] = [seen for seen in path.deciding() if len(seen.values) > 1]
-            return (cause, dict(zip(("nodes", "limit"), size.values, strict=True))), tests
+            return (cause, dict(zip(("nodes", "limit"), size.values, strict=True))), tests_of(path)
         if path.exit.within:
-            return (cause, {}), tests
+            return (cause, {}), tests_of(path)
         if _is_true(path, "_can_fuse_horizontal_impl", _IS_OUTER):
             return ("outer-loop-node", {}), ()
         return _of_ranges(path, first, second, {"vertical": False})
     if path.exit.within:
-        return _of_template(path, first, second), tests
+        return _of_template(path, first, second), tests_of(path)
     ranges = _loops(_edge(first, -1), _edge(second, 0))
     depths = [getattr(node, "outer_loop_fusion_depth", None) for node in (first, second)]
     asked = _last(path, _DEPTH)
