@@ -8,7 +8,7 @@ from itertools import chain
 
 from msgspec import Struct
 
-from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk, logged_pairs
+from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk, causes_of
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.decision import DecisionKind
@@ -119,6 +119,4 @@ def expect(
 
 def _why(graph: GraphOnDisk, names: Sequence[str], kind: DecisionKind) -> tuple[Cause, ...]:
     """Return the decisions of a kind about names of a graph, about all of it without a name."""
-    from inductor_probe.analysis.causes.causes import graph_causes
-
-    return graph_causes(graph.compiled, names, (kind,), graph.times, logged_pairs(graph)).causes
+    return causes_of(graph, names, (kind,)).causes

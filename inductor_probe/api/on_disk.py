@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from inductor_probe.analysis.causes.times import Times
     from inductor_probe.analysis.fusion.log import Matched
     from inductor_probe.model.cause import GraphCauses
+    from inductor_probe.model.decision import Decision
     from inductor_probe.model.logs import CompilerLogs
-    from inductor_probe.model.remark import Remark
     from inductor_probe.model.runs import RunSummary
 
 
@@ -212,13 +212,24 @@ def _summary_of_dump(runs: Sequence[RunOnDisk], graphs: Sequence[GraphOnDisk]) -
     return replace(summary, remarks=remarks, problems=tuple(problems))
 
 
-def logged_pairs(graph: GraphOnDisk) -> Iterable[Remark]:
-    """Return what torch's log says of pairs, where the dump does not record how nodes were fused."""
-    from inductor_probe.analysis.fusion.overview import unfused_remarks
+def causes_of(graph: GraphOnDisk, names: Sequence[str] = (), kinds: Collection[str] = ()) -> GraphCauses:
+    """Return what was decided about names of a graph, by torch's log where fusion was not recorded."""
+    from inductor_probe.analysis.causes.causes import graph_causes
 
     recorded = graph.compiled.decisions
     is_recorded = recorded is not None and "fusion" in recorded.recorders
-    return () if is_recorded else unfused_remarks(graph.compiled, matched_log(graph))
+    logged = None if is_recorded or matched_log(graph).log is None else fusion_decisions(graph)
+    return graph_causes(graph.compiled, names, kinds, graph.times, logged)
+
+
+def fusion_decisions(graph: GraphOnDisk) -> tuple[Decision, ...]:
+    """Return the decisions about fusion: as recorded, or else as torch's log has them."""
+    from inductor_probe.analysis.fusion.decisions import logged_decisions
+
+    recorded = graph.compiled.decisions
+    if recorded is not None and "fusion" in recorded.recorders:
+        return tuple(one for one in recorded.decisions if one.kind == "fusion")
+    return logged_decisions(graph.compiled, matched_log(graph).log)
 
 
 def with_compiler(row: GraphCauses, graph: GraphOnDisk) -> GraphCauses:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import astuple, replace
 
-from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk, logged_pairs, matched_log
+from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk, causes_of, fusion_decisions, matched_log
 from inductor_probe.discovery.dump_processes import name_of_process
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.files import read_text
@@ -93,21 +94,19 @@ class Session(Shown):
 
         A name is that of a node, a fused node or a buffer. ProbeError: both names mean one node.
         """
-        from inductor_probe.analysis.causes.causes import graph_causes
-        from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node
-        from inductor_probe.analysis.fusion.pair import fusion_of_pair
+        from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node, fusion_of_pair
         from inductor_probe.api.rows import FusionRows
 
         def rows_of(graph: GraphOnDisk) -> Iterable[FusionRow]:
-            matched = matched_log(graph)
+            compiled, log, decisions = graph.compiled, matched_log(graph), fusion_decisions(graph)
+            names = [name for name in (first, second) if name is not None]
+            why = partial(causes_of, graph, names, ("fusion",))
             if first is None:
-                yield fusion_of_graph(graph.compiled, matched)
+                yield fusion_of_graph(compiled, log, decisions, why().causes)
             elif second is None:
-                yield fusion_of_node(graph.compiled, matched, first)
+                yield fusion_of_node(compiled, log, first, decisions, why=why)
             else:
-                decision = fusion_of_pair(graph.compiled, matched, first, second)
-                causes = graph_causes(graph.compiled, (first, second), ("fusion",)).causes
-                yield replace(decision, causes=causes)
+                yield fusion_of_pair(compiled, log, first, second, decisions, why=why)
 
         rows, problems = self._each(rows_of, earlier=True)
         return FusionRows(rows, (*problems, *self._scope()[0].logs.problems))
@@ -123,7 +122,6 @@ class Session(Shown):
         Raises:
             NotFoundError: there is no such kind; the hint has near names. ProbeError: more than two names.
         """
-        from inductor_probe.analysis.causes.causes import graph_causes
         from inductor_probe.analysis.run_remarks import failed_recorders
         from inductor_probe.api.on_disk import with_compiler
         from inductor_probe.api.rows import Causes
@@ -136,7 +134,7 @@ class Session(Shown):
             raise ProbeError(f"{len(names)} names: a decision is about one subject, or about a pair")
 
         def rows_of(graph: GraphOnDisk) -> Iterable[GraphCauses]:
-            row = graph_causes(graph.compiled, names, kinds, graph.times, logged_pairs(graph))
+            row = causes_of(graph, names, kinds)
             yield with_compiler(row, graph) if not kinds or "vectorisation" in kinds else row
 
         rows, problems = self._each(rows_of, earlier=True)

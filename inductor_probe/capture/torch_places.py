@@ -272,8 +272,19 @@ PLACES: tuple[TorchPlace, ...] = (
         _SCHEDULER, "Scheduler.create_combo_kernel_nodes", "independent nodes in a kernel", (DECISION,)
     ),
     TorchPlace(_SCHEDULER, "Scheduler.can_fuse_vertical", "producer and consumer in one node", ("fusion",)),
+    TorchPlace(_SCHEDULER, "Scheduler._can_fuse", "the same as can_fuse, without undoing", (DECISION,)),
+    TorchPlace(_SCHEDULER, "Scheduler.are_long_distant_nodes", "nodes too far apart", (DECISION,)),
+    TorchPlace(_SCHEDULER, "Scheduler.can_fusion_increase_peak_memory", "memory of a pair", (DECISION,)),
+    TorchPlace(_SCHEDULER, "MixOrderReduction.can_fuse", "reductions in two orders", (DECISION,)),
     TorchPlace(_SCHEDULER, "Scheduler.fuse_two_nodes", "two nodes become one", ("fusion", DECISION)),
-    TorchPlace(_CPP, "CppScheduling._can_fuse_horizontal_impl", "C++: loop ranges of a pair", ("fusion",)),
+    TorchPlace(
+        _CPP, "CppScheduling._can_fuse_horizontal_impl", "C++: loop ranges of a pair", ("fusion", DECISION)
+    ),
+    TorchPlace(
+        _CPP, "CppScheduling._can_fuse_nodes_with_compatible_ranges", "C++: loops of one size", (DECISION,)
+    ),
+    TorchPlace(_CPP, "CppScheduling.can_fuse_vertical_outer_loop", "C++: common outer loops", (DECISION,)),
+    TorchPlace(_CPP, "CppScheduling._get_outer_loop_fusion_depth", "C++: how many these are", (DECISION,)),
     TorchPlace(_SCHEDULER, "BaseScheduling.fuse", "two nodes become one", (DECISION,)),
     TorchPlace(_CPP, "CppScheduling.fuse", "C++: two nodes become one", (DECISION,)),
     TorchPlace(_CPP, "CppScheduling.can_fuse_horizontal", "C++: independent nodes", (DECISION,)),
@@ -448,6 +459,16 @@ def watch_function(function: FunctionType) -> None:
     for one in (function, *(value for value in inside if isinstance(value, FunctionType))):
         if one not in _watched and one.__module__.startswith("torch."):
             _watched[one] = branches.watch(one)
+
+
+def watched_copy(module: ModuleType, name: str) -> branches.WatchedCopy:
+    """Return a watched copy of a place of the table, for what torch asks too often to watch it there.
+
+    Raises:
+        AttributeError, CannotWatchError: as `watch`.
+    """
+    _check_listed(module, name)
+    return branches.WatchedCopy(functools.reduce(getattr, name.split("."), module))
 
 
 _watched: dict[Any, branches.Watched] = {}

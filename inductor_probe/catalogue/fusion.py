@@ -74,7 +74,11 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     if pairs is not None:  # of all its groups, not of one and the others
         is_one = pairs == 1 and "limit" not in operands
         whole = {"pairs": None} if is_one else {"others": None}
-    return {**loops, **whole, "reorders": reorders, "gather": gather}
+    distance = operands.get("distance")
+    far = "far apart" if distance is None else f"{distance} nodes apart, more than {operands.get('limit')}"
+    if operands.get("slowdown") == "inf":
+        whole |= {"slowdown": None, "unbuilt": "a kernel for both could not be built"}
+    return {**loops, **whole, "reorders": reorders, "gather": gather, "far": far}
 
 
 def _pairwise_attempts(decision: Decision) -> str:
@@ -135,7 +139,7 @@ OPERANDS = (
     *alike("round step", "int", "of fusion, and of all fusions, from 1"),
     Operand("score", "text", "by which torch sorted the pairs"),
     Operand("shared_bytes", "size", "that torch counts as shared", "bytes"),
-    Operand("buffers", "names", "that both use"),
+    Operand("buffers", "names", "whose bytes torch counts, else all that both use"),
     Operand("reordered", "flag", "in the round that may give loops another order"),
     *alike("first_ms second_ms fused_ms", "number", "of a kernel for each, and for both, as timed", "ms"),
     Operand("slowdown", "text", "how many times as slow both in one kernel are"),
@@ -198,29 +202,29 @@ OUTCOMES = (
 
 CAUSES = (
     Cause("producer-and-consumer", "fused", _FUSE_TWO_NODES, _FUSED,
-        "step {step} of round {round}; {second} reads what {first} writes ({buffers:4})"
-        f"[; torch counts {{shared_bytes}} as shared]{_TIMED}", "step {step}, {second} reads {first}",
+        "[step {step} of round {round}; ]{second} reads what {first} writes ({buffers:4})"
+        f"[; torch counts {{shared_bytes}} as shared]{_TIMED}", "[step {step}, ]{second} reads {first}",
         example="exponential = x.exp(); (exponential, exponential + x), x: float32 (64, 64)"),
     Cause("common-buffer", "fused", _FUSE_TWO_NODES, _FUSED,
-        "step {step} of round {round}; both use {buffers:4}[; torch counts {shared_bytes} as shared]"
-        f"{_TIMED}", "step {step}, both use {buffers:2}", example="(x + 1, x * 2), x: float32 (64, 64)"),
+        "[step {step} of round {round}; ]both use {buffers:4}[; torch counts {shared_bytes} as shared]"
+        f"{_TIMED}", "[step {step}, ]both use {buffers:2}", example="(x + 1, x * 2), x: float32 (64, 64)"),
     Cause("outer-loops", "fused", _FUSE_TWO_NODES, f"depth {_FUSED}",
-        "step {step} of round {round}; they have their {depth:# outermost loop} in common, and inner "
+        "[step {step} of round {round}; ]they have their {depth:# outermost loop} in common, and inner "
         "loops each[; torch counts {shared_bytes} as shared]",
-        "step {step}, {depth:# outer loop} in common", example="x - x.sum(-1, keepdim=True)"),
+        "[step {step}, ]{depth:# outer loop} in common", example="x - x.sum(-1, keepdim=True)"),
     Cause("template-epilogue", "fused", _FUSE_TWO_NODES, _FUSED,
-        "step {step} of round {round}; the template {first} computes {second} of its result, before it "
+        "[step {step} of round {round}; ]the template {first} computes {second} of its result, before it "
         f"writes it[; torch counts {{shared_bytes}} as shared]{_TIMED}",
-        "step {step}, in the template {first}",
+        "[step {step}, ]in the template {first}",
         example="torch.bmm(x, y) * 2, with max_autotune = True, max_autotune_gemm_backends = 'CPP'"),
     Cause("template-prologue", "fused", _FUSE_TWO_NODES, _FUSED,
-        "step {step} of round {round}; the template {second} computes {first} as it reads its operand"
-        f"{_TIMED}", "step {step}, in the template {second}",
+        "[step {step} of round {round}; ]the template {second} computes {first} as it reads its operand"
+        f"{_TIMED}", "[step {step}, ]in the template {second}",
         example="torch.mm(x.to(torch.float32), y), with max_autotune = True, max_autotune_gemm_backends = "
         "'TRITON', prologue_fusion = True, benchmark_epilogue_fusion = True"),
     Cause("mix-order-reductions", "fused", _FUSE_TWO_NODES, _FUSED,
-        "step {step} of round {round}; they reduce {buffers:4} over different dimensions, and one kernel "
-        "reads it once for both", "step {step}, two reductions of {buffers:2}",
+        "[step {step} of round {round}; ]they reduce {buffers:4} over different dimensions, and one kernel "
+        "reads it once for both", "[step {step}, ]two reductions of {buffers:2}",
         example="(x.sum(-1), x.sum(0)), with triton.mix_order_reduction = True"),
     Cause("foreach-list", "fused", "scheduler.py:Scheduler.create_foreach_nodes", "parts",
         "an operator on a list of tensors computes all of them, each in a loop of its own",
@@ -248,29 +252,29 @@ CAUSES = (
         "no common buffer", example="(x.sum(-1), y.sum(-1)), with aggressive_fusion = True"),
     Cause("few-shared-bytes", "refused", _HORIZONTAL, "threshold",
         "neither reads what the other writes, and what both read is {shared_bytes}, fewer than the "
-        "{threshold} bytes from which torch fuses such nodes", "{shared_bytes} shared < {threshold} B",
+        "[{threshold} ]bytes from which torch fuses such nodes", "{shared_bytes} shared[ < {threshold} B]",
         changes=(By("score_fusion_memory_threshold", number("shared_bytes"),
         "fuses independent nodes that share as little", present="threshold"), Turn("fuse")),
         example="(x + scalar, y * scalar)"),
     Cause("fusion-size-limit", "refused", _CHOICES, "nodes limit",
-        "fused, they would be {nodes:# node}, and a fused node has at most {limit}",
-        "{nodes:# node} > {limit}", changes=(By("max_fusion_size", number("nodes"),
+        "fused, they would be {nodes:# node}[, and a fused node has at most {limit}]",
+        "{nodes:# node}[ > {limit}]", changes=(By("max_fusion_size", number("nodes"),
         "lets a fused node have as many nodes", present="limit"), Turn("fuse")),
         example="(x + 1, x * 2), x: float32 (64, 64), with max_fusion_size = 1"),
     Cause("peak-memory", "refused", _CHOICES, "reusable_elements factor",
-        "each is the last reader of buffers of the same size ({reusable_elements:# element}): run one "
-        "after the other, the second could reuse that memory, and it is more than {factor} times the "
-        "{shared_bytes} that fusing them would save",
-        "peak memory: {reusable_elements} reusable > {factor} x {shared_bytes}", changes=(Turn("fuse"),),
+        "each is the last reader of buffers of the same size[ ({reusable_elements:# element})]: run "
+        "one after the other, the second could reuse that memory, and it is more than[ {factor} times] the "
+        "{shared_bytes|'traffic'} that fusing them would save",
+        "peak memory[: {reusable_elements} reusable > {factor} x {shared_bytes}]", changes=(Turn("fuse"),),
         example="(torch.mm(x, y) * bias, torch.mm(y, x) * bias)"),
     Cause("too-many-buffers", "refused", _CHOICES, "limit",
-        "fused, they would read and write more than the {limit:# buffer} that the setting allows",
-        "more than {limit:# buffer}", changes=(By("max_fusion_unique_io_buffers", "None",
+        "fused, they would read and write more buffers than the setting allows[, which is {limit}]",
+        "too many buffers[, more than {limit}]", changes=(By("max_fusion_unique_io_buffers", "None",
         "removes the limit", is_default=True), Turn("fuse")),
         example="(x + 1, x * 2), x: float32 (64, 64), with max_fusion_unique_io_buffers = 2"),
     Cause("distant-nodes", "refused", _HORIZONTAL, "limit distance",
-        "neither reads what the other writes, and they are {distance:# node} apart, more than {limit}: "
-        "fused, what they share would stay in memory for as long", "{distance} nodes apart > {limit}",
+        "neither reads what the other writes, and they are {far}: "
+        "fused, what they share would stay in memory for as long", "{far}",
         changes=(Turn("fuse"),), example="x + 1 and x * 2, between which torch schedules 70 other nodes"),
     Cause("devices-differ", "refused", _SCHEDULER, "first_device second_device",
         "{first} runs on {first_device}, {second} on {second_device}", "{first_device} and {second_device}",
@@ -292,8 +296,8 @@ CAUSES = (
         "{node} runs between", remark="analysis",
         example="exponential = x.exp(); (exponential, torch.mm(exponential, x) * exponential)"),
     Cause("cycle", "refused", "scheduler.py:Scheduler.will_fusion_create_cycle", "through",
-        "nodes that are fused already ({through:4}) need one of them, and the other needs those",
-        "a cycle through {through:2}", remark="analysis",
+        "nodes that are fused already[ ({through:4})] need one of them, and the other needs those",
+        "a cycle[ through {through:2}]", remark="analysis",
         example="what can be fused by x, or by y, but not by both: each pair has a product between"),
     Cause("loop-ranges-differ", "refused", _CPP_VERTICAL, f"vertical outer_depth {_RANGES_OF}",
         f"{_RANGES}; C++ code has one loop nest for both only if these are equal, one runs over all "
@@ -353,8 +357,9 @@ CAUSES = (
     Cause("slower-when-timed", "refused", "scheduler.py:Scheduler.speedup_by_fusion",
         "slowdown first_ms second_ms fused_ms",
         "[one kernel for both took {fused_ms:.4f} ms when torch timed it, and two {first_ms:.4f} and "
-        "{second_ms:.4f}][torch timed it {slowdown} times as slow]",
-        "[timed: {fused_ms:.4f} ms > {first_ms:.4f} + {second_ms:.4f}][timed {slowdown}x as slow]",
+        "{second_ms:.4f}][torch timed it {slowdown} times as slow][{unbuilt}]",
+        "[timed: {fused_ms:.4f} ms > {first_ms:.4f} + {second_ms:.4f}][timed {slowdown}x as slow]"
+        "[{unbuilt}]",
         changes=(By("benchmark_fusion", "False", "fuses without timing it, though it was slower",
         is_default=True),), example="(x + 1, x * 2), with benchmark_fusion = True"),
     Cause("horizontal-size-limit", "refused", _CPP_HORIZONTAL, "nodes limit",
@@ -464,5 +469,5 @@ KIND = Kind(
     "fusion", "which nodes are fused, and what keeps others apart",
     OUTCOMES, OPERANDS, CAUSES, common="shared_bytes", derived=_derived,
     derives="first_loops second_loops first_at second_at first_short second_short would outer_why nests "
-    "complete unmet unmet_short reorders gather others",
+    "complete unmet unmet_short reorders gather others far unbuilt",
 )  # fmt: skip

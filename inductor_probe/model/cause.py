@@ -48,7 +48,7 @@ class Cause(Compared, frozen=True):
             (`missed`), or what helps to judge (`analysis`).
         subjects: what it is about. Of a pair there are two: nodes or fused nodes.
         knowledge: `recorded` while torch decided; else `read` in the dump, or `inferred` from it.
-        decision: as recorded. None where nothing was recorded: then `remark` is what the dump proves.
+        decision: None where none was recorded or read: then `remark` is what the dump proves.
         cost: bytes that the nodes read and write, or that a pair shares; None where not known.
         times: seconds that the loop nests of the subjects take in a call, or else their kernels, where the
             graph was timed.

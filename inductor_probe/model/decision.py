@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from inductor_probe.model.span import Problem
+from inductor_probe.model.span import Problem, Span
 
 DECISIONS_NAME = "probe_decisions.jsonl"
 """In a graph's folder: one decision a line."""
@@ -104,10 +104,13 @@ class Decision(Struct, frozen=True):
         subjects: what it was decided about. A decision about one thing has one group: a fused node is the
             names of the unfused nodes in it (`(("op0", "op1"),)`). One about a pair has two groups.
         outcome: what torch chose. cause: why. operands: what the cause rests on, with the thresholds.
-        place: the function of torch that decided. stack: what called it, innermost first.
+        place: the function of torch that decided, None where that was not recorded. stack: what called it,
+            innermost first.
         speculative: torch tried this, and did not keep it, or did it once more.
         times: how often torch asked; the last answer is kept.
         tests: those of torch that decided, where the function that decides was watched.
+        knowledge: `recorded` while torch decided; else `read` in a log of torch's or the IR, or `inferred`.
+        span: the line of that log.
     """
 
     number: int
@@ -117,16 +120,24 @@ class Decision(Struct, frozen=True):
     outcome: Outcome
     cause: CauseCode
     operands: tuple[tuple[str, Operand], ...]
-    place: TorchFrame
+    place: TorchFrame | None
     stack: tuple[TorchFrame, ...] = ()
     speculative: bool = False
     times: int = 1
     tests: tuple[TorchTest, ...] = ()
+    knowledge: Literal["recorded", "read", "inferred"] = "recorded"
+    span: Span | None = None
 
     @property
     def question(self) -> frozenset[Outcome]:
         """The outcomes that torch chose among, as far as its kind has several choices: see `QUESTIONS`."""
         return next((question for question in QUESTIONS if self.outcome in question), frozenset())
+
+    @property
+    def step(self) -> int | None:
+        """Which fusion of its graph it is, from 1; None where it is none, or that is not known."""
+        step = self.operand("step") if self.outcome == "fused" else None
+        return step if isinstance(step, int) else None
 
     def operand(self, name: str) -> Operand | None:
         """Return the operand called `name`, None where the decision has none."""

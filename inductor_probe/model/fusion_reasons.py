@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from inductor_probe.model.decision import CauseCode
-from inductor_probe.model.fusion import NumberName
 
 
 class Reason(Struct, frozen=True):
@@ -20,14 +19,14 @@ class Reason(Struct, frozen=True):
 
     Attributes:
         code: of the cause. `other`: torch's text is the operand.
-        numbers: the operands, one for each `%s`.
+        numbers: the names of its operands, one for each `%s`.
     """
 
     code: CauseCode = "other"
-    numbers: tuple[NumberName, ...] = ()
+    numbers: tuple[str, ...] = ()
 
 
-_NUMELS: tuple[NumberName, ...] = ("first_numel", "second_numel", "first_rnumel", "second_rnumel")
+_NUMELS: tuple[str, ...] = ("first_numel", "second_numel", "first_rnumel", "second_rnumel")
 
 REASONS: Mapping[str, Reason] = {
     # torch/_inductor/choices.py, `InductorChoices.can_fuse` and `can_fuse_horizontal`. Of the first two, and

@@ -1,4 +1,4 @@
-"""What shows a conclusion, typed: a link, a match of a log or of two nodes, an outcome of fusion.
+"""What shows a conclusion, typed: a link, a match of a log or of two nodes.
 
 A proof holds no sentence: `report/words` makes one of its code and operands.
 """
@@ -74,49 +74,6 @@ LogCode: TypeAlias = Literal[
 ]
 """What says which part of a log is about a graph, or why there is none."""
 
-FusionCode: TypeAlias = Literal[
-    "outer-loops-fused",
-    "combo-kernel",
-    "grouped-before-fusion",  # they were one node before the first round
-    "backend-logs-nothing",  # torch logged what they share in a round that could fuse nothing
-    "outcome-not-logged",  # torch logged what they share, and nothing after that
-    "pair-not-logged",  # this torch logs nothing when a backend refuses
-    "no-common-buffer",  # torch tries only pairs that use a common buffer
-    "common-buffer-not-tried",
-    "library-call",  # node
-    "no-kernel-node",  # node
-    "fused-nodes-share",  # the fused nodes that hold them use a common buffer; they alone do not
-    "nodes-between",  # nodes that depend on one of them and that the other depends on: `PairFacts.path`
-    "loops-do-not-fit",  # `PairFacts.loops`
-    "no-equal-access",
-    "devices-differ",
-    "same-function",  # kernel: they are in one C++ function, unfused
-]
-"""What is concluded about a pair of nodes."""
-
-LoopsCode: TypeAlias = Literal[
-    "no-generated-loops",  # node
-    "loops-not-known",
-    "backends-differ",
-    "same-loops",
-    "loops-with-reduction",  # pointwise, reduction: `pointwise` loops over all that `reduction` does
-    "equal-elements",  # one has a single loop over as many elements
-    "common-outer-loops",  # depth
-    "common-outer-loops-reduction",  # depth, reduction: whose result is complete only after its loop
-    "no-common-outer-loops",  # depth: torch joins them from 2.4 on
-    "no-common-outer-loops-reduction",  # depth, reduction
-    "dependent-loops-differ",
-    "independent-loops-differ",
-    "same-numel",
-    "numels-differ",
-    "reductions-differ",
-    "numel-of-result",  # the pointwise node has an element for each result of the reduction
-    "numel-of-input",  # it has one for each element that is reduced
-    "numel-of-neither",
-    "symbolic-numels",
-]
-"""Whether the loops of two nodes fit one kernel, by the rules of the backend of torch 2.13."""
-
 MatchCode: TypeAlias = Literal[
     "same-input",
     "same-return-position",
@@ -134,7 +91,7 @@ MatchCode: TypeAlias = Literal[
 ]
 """What makes nodes, buffers or kernels of two graphs the same."""
 
-ProofCode: TypeAlias = KernelCode | FxCode | ValueCode | LogCode | FusionCode | LoopsCode | MatchCode
+ProofCode: TypeAlias = KernelCode | FxCode | ValueCode | LogCode | MatchCode
 
 Operand: TypeAlias = Number | tuple[str, ...]
 

@@ -67,9 +67,6 @@ KernelCode: TypeAlias = Literal[
 ]  # fmt: skip
 """Made by `analysis/kernels.py`."""
 
-PairCode: TypeAlias = Literal["not-fused"]
-"""Made by `analysis/fusion/overview.py` of torch's log: other, and reason, in torch's words."""
-
 ProvedCode: TypeAlias = Literal["vectorised-loops", "reduction-kernel", "fused-nodes"]
 """Made by `analysis/causes/proved.py`, where a dump does not record what was decided."""
 
@@ -95,7 +92,7 @@ DumpCode: TypeAlias = Literal[
 """Made by `analysis/ranks.py` of the processes of a dump."""
 
 RemarkCode: TypeAlias = Literal[
-    LayoutCode, KernelCode, PairCode, ProvedCode, LaunchCode, RunCode, NoteCode, HarnessCode, BenchCode,
+    LayoutCode, KernelCode, ProvedCode, LaunchCode, RunCode, NoteCode, HarnessCode, BenchCode,
     MachineCode, DumpCode,
 ]  # fmt: skip
 """Stable names; what numbers each has stands where it is made."""

@@ -86,6 +86,8 @@ class _Tested(Struct, frozen=True):
 _ROWS = ([int, int, list, list], [int, int, list, list, int], [int, int, list, list, int, list])
 """The types of what is in a line of a decision."""
 _LIMIT = 1 << 63
+_NO_PLACE = TorchFrame("", "", 0)
+"""Of a decision that was not recorded, which none is that is written."""
 _OPTIONAL = defaults(_Form)
 
 
@@ -126,7 +128,7 @@ def _lines(decisions: Decisions) -> list[str]:
             names, values = zip(*one.operands, strict=True) if one.operands else ((), ())
             row = operands[id(one.operands)] = names, _encode(values)
         names, values_text = row
-        place = number_of(one.place)
+        place = number_of(one.place or _NO_PLACE)
         tests = tuple((number_of(test.place), test.text, test.truth) for test in one.tests)
         key = one.kind, one.subject_type, one.outcome, one.cause, names, place, stack, one.speculative, tests
         form = forms.get(key)

@@ -5,25 +5,28 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.causes import graph_causes
+from inductor_probe.analysis.fusion.decisions import logged_decisions
+from inductor_probe.analysis.fusion.facts import pair_facts
 from inductor_probe.analysis.fusion.log import Matched, ends_with, match_log, replay
-from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node, unfused_remarks
-from inductor_probe.analysis.fusion.pair import fusion_of_pair
+from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node, fusion_of_pair
 from inductor_probe.analysis.graph import index_of, without_subgraphs
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.fusion import FusionDecision, LogMatch
+from inductor_probe.model.decision import Decision
+from inductor_probe.model.fusion import FusionDecision, GraphFusion, LogMatch
 from inductor_probe.model.logs import CompilerLogs
-from inductor_probe.model.proof import inferred, read
+from inductor_probe.model.proof import read
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from inductor_probe.reader.logs.run_logs import read_logs
-from inductor_probe.report.words.fusion import how_to_record_reasons, reason_texts
-from inductor_probe.report.words.remarks import sentence
+from inductor_probe.report.words.decisions import sentence
+from inductor_probe.report.words.fusion import how_to_record_reasons
 from tests.conftest import DUMPS
 from tests.dumps import run_in
 
@@ -48,8 +51,29 @@ LAYERNORM_CUDA = "torch-2.11.0-cuda/layernorm_grad"
 TRAINING = "torch-2.13.0-cpu-programs/training"
 
 
+def whole_of(graph: CompiledGraph, found: Matched) -> GraphFusion:
+    decisions = logged_decisions(graph, found.log)
+    causes = graph_causes(graph, (), ["fusion"], logged=decisions if found.log else None).causes
+    return fusion_of_graph(graph, found, decisions, causes)
+
+
+def pair_of(graph: CompiledGraph, found: Matched, first: str, second: str) -> FusionDecision:
+    decisions = logged_decisions(graph, found.log)
+    logged = decisions if found.log else None
+    why = partial(graph_causes, graph, (first, second), ["fusion"], logged=logged)
+    return fusion_of_pair(graph, found, first, second, decisions, why=why)
+
+
 def pair(name: str, first: str, second: str, at: int = 0) -> FusionDecision:
-    return fusion_of_pair(*matched(name, at), first, second)
+    return pair_of(*matched(name, at), first, second)
+
+
+def decided(row: FusionDecision) -> Decision:
+    """Return what was decided about a pair in the end."""
+    [cause] = row.causes
+    assert cause.decision is not None
+    assert cause.knowledge == cause.decision.knowledge
+    return cause.decision
 
 
 @pytest.mark.parametrize("folder", logged_runs(), ids=lambda path: f"{path.parent.name}-{path.name}")
@@ -59,53 +83,55 @@ def test_the_log_of_every_fixture_is_told_to_its_graphs(folder: Path) -> None:
     for at, graph in enumerate(graphs):
         found = match_log(graph, at, logs, lambda: graphs, len(graphs))
         assert found.match.state == "proved"
-        assert not fusion_of_graph(graph, found).problems
+        assert not whole_of(graph, found).problems
 
 
 def test_steps_and_groups_of_a_graph() -> None:
-    whole = fusion_of_graph(*matched("torch-2.4.1-cpu/layernorm_grad"))
+    whole = whole_of(*matched("torch-2.4.1-cpu/layernorm_grad"))
     assert (whole.nodes_before, whole.nodes_after) == (5, 1)
     assert [(row.number, row.fused) for row in whole.rounds] == [(1, 2), (2, 2)]
     (group,) = whole.groups
     assert group.kind == "OuterLoopFusedSchedulerNode"
     assert group.steps == (1, 2, 3, 4)
-    assert set(whole.steps[-1].nodes) == set(group.nodes)
+    assert {name for side in whole.steps[-1].subjects for name in side} == set(group.nodes)
+    assert whole.steps[-1].cause == "outer-loops"
+    assert {step.knowledge for step in whole.steps} == {"read"}
     assert group.kernel
 
 
-def test_refusals_are_counted_by_reason_and_by_what_they_keep_apart() -> None:
+def test_each_pair_of_the_log_is_a_decision_and_the_last_about_two_nodes_counts() -> None:
     graph, found = matched(LAYERNORM_CUDA, 1)
-    whole = fusion_of_graph(graph, found)
     assert found.log is not None
-    lines = [a for part in found.log.rounds for a in part.attempts if a.outcome == "refused"]
-    assert sum(count.lines for count in whole.refusals) == len(lines)
-    assert all(count.unfused <= count.pairs <= count.lines for count in whole.refusals)
-    names = {group.name for group in whole.groups}
-    assert whole.unfused
-    assert all(
-        row.first in names and row.second in names and row.first != row.second for row in whole.unfused
-    )
-    shared = [row.shared or 0 for row in whole.unfused]
-    assert shared == sorted(shared, reverse=True)
+    decisions = logged_decisions(graph, found.log)
+    lines = [a for part in found.log.rounds for a in part.attempts if a.outcome in ("refused", "fused")]
+    pairs = {frozenset((a.first, a.second)) for a in lines}
+    assert pairs <= {frozenset("_".join(side) for side in one.subjects) for one in decisions}
+    assert all(one.span for one in decisions)
+    tops = {top.name for top in graph.post}
+    kept = [one for one in decisions if one.outcome != "fused" and not one.speculative]
+    assert [tuple("_".join(side) for side in one.subjects) for one in kept] == [
+        ("op0_op1_op2_op3_op4", "op5_op7"), ("op5_op7", "op6"), ("op5_op7", "op8"),
+    ]  # fmt: skip
+    assert all("_".join(side) in tops for one in kept for side in one.subjects)
+    assert {one.cause for one in kept} == {"loop-order-differs"}
 
 
 def test_a_pair_that_was_fused_says_by_which_step() -> None:
-    decision = pair("torch-2.4.1-cpu/layernorm_grad", "buf0", "buf1")
-    assert decision.outcome == "fused"
-    assert decision.step is not None
-    assert {decision.step.first, decision.step.second} == {"buf0", "buf1"}
-    assert decision.step.round == 1
-    assert decision.refusal is None
+    decision = decided(pair("torch-2.4.1-cpu/layernorm_grad", "buf0", "buf1"))
+    assert (decision.outcome, decision.cause, decision.step) == ("fused", "common-buffer", 1)
+    assert decision.subjects == (("buf0",), ("buf1",))
+    assert (decision.operand("round"), decision.operand("shared_bytes")) == (1, 3145728)
 
 
-def test_a_pair_that_was_refused_has_torchs_words_their_meaning_and_the_numbers() -> None:
-    decision = pair(LAYERNORM_CUDA, "op3", "op4")
-    assert decision.outcome == "fused"  # through others, after it was refused alone
-    refused = next(attempt for attempt in decision.attempts if attempt.refusal)
-    assert refused.refusal is not None
-    assert refused.refusal.reason == "numel/rnumel mismatch (non-reduce) (1024, 786432), (1, 1)"
-    assert dict(refused.refusal.numbers)["second_numel"] == "786432"
-    assert refused.shared == 4096
+def test_a_reason_of_torchs_log_has_the_code_operands_and_sentence_of_a_recorded_decision() -> None:
+    row = pair(LAYERNORM_CUDA, "op3", "op4")
+    assert row.outcome == "fused"  # through others, after it was refused alone
+    refused = next(one for one in row.tried if one.outcome == "refused")
+    assert (refused.cause, refused.knowledge) == ("numels-differ", "read")
+    assert (refused.operand("second_numel"), refused.operand("shared_bytes")) == (786432, 4096)
+    assert sentence(refused) == (
+        "op3 and op4 are not fused: op3 computes 1024 elements, op4 786432: a Triton kernel has one size"
+    )
 
 
 def test_buffers_and_fused_names_mean_their_nodes() -> None:
@@ -120,11 +146,11 @@ def test_buffers_and_fused_names_mean_their_nodes() -> None:
 def test_names_that_cannot_be_a_pair() -> None:
     graph, found = matched(LAYERNORM_CUDA)
     with pytest.raises(ProbeError, match="both name op0"):
-        fusion_of_pair(graph, found, "op0", "buf0")
+        pair_of(graph, found, "op0", "buf0")
     with pytest.raises(NotFoundError, match="primals_1 is an input"):
-        fusion_of_pair(graph, found, "op0", "primals_1")
+        pair_of(graph, found, "op0", "primals_1")
     with pytest.raises(NotFoundError, match="FX node or operator op77"):
-        fusion_of_node(graph, found, "op77")
+        fusion_of_node(graph, found, "op77", (), why=partial(graph_causes, graph, ["op77"]))
 
 
 def test_what_a_pair_shares_is_what_torch_counts() -> None:
@@ -138,7 +164,7 @@ def test_what_a_pair_shares_is_what_torch_counts() -> None:
             leaves = index_of(graph).before.leaf
             for row in found.log.rounds[0].shared:
                 if row.first in leaves and row.second in leaves and isinstance(row.amount, int):
-                    shared = fusion_of_pair(graph, found, row.first, row.second).facts.shared
+                    shared = pair_facts(graph, row.first, row.second, {}).shared
                     if any(buffer.matches and buffer.bytes is None for buffer in shared):
                         continue  # symbolic
                     assert sum(buffer.bytes or 0 for buffer in shared) == row.amount
@@ -148,8 +174,8 @@ def test_what_a_pair_shares_is_what_torch_counts() -> None:
 
 def test_a_node_that_must_run_between_is_named_with_the_way() -> None:
     graph, _ = matched("torch-2.4.1-cpu/layernorm_grad")
-    decision = fusion_of_pair(graph, NO_LOG, "buf1", "buf4")
-    path = decision.facts.path
+    path = pair_facts(graph, "buf1", "buf4", {}).path
+    assert decided(pair_of(graph, NO_LOG, "buf1", "buf4")).outcome == "fused"
     assert (path[0], path[-1]) == ("buf1", "buf4")
     leaves = index_of(graph).before.leaf
     for writer, buffer, reader in zip(path[::2], path[1::2], path[2::2], strict=False):
@@ -157,51 +183,76 @@ def test_a_node_that_must_run_between_is_named_with_the_way() -> None:
         assert buffer in {dep.name for dep in leaves[reader].reads}
 
 
-def test_without_a_log_the_ir_speaks_and_the_way_to_a_log_is_named() -> None:
+def test_without_a_log_what_the_ir_shows_is_inferred_and_the_way_to_a_log_is_named() -> None:
     graph, found = matched("torch-2.13.0-cpu/aa_separable_cl")
     assert found.match.state == "none"
-    decision = fusion_of_pair(graph, found, "op2", "op3")
-    assert decision.outcome == "no_log"
-    assert decision.facts.loops_fit is False
-    assert inferred("loops-do-not-fit") in decision.reasons
-    assert any("loops differ" in sentence for sentence in reason_texts(decision))
+    row = pair_of(graph, found, "op2", "op3")
+    assert (decided(row).cause, decided(row).knowledge) == ("accesses-differ", "inferred")
+    assert row.outcome == "refused"
+    assert row.facts.loops_fit is False
+    assert row.facts.loops is not None
+    assert row.facts.loops.cause == "loop-ranges-differ"
     assert "probe dump" in (how_to_record_reasons(found.match) or "")
-    assert decision.same_kernel
+    assert row.same_kernel
 
 
 def test_torch_2_1_has_no_log_of_fusion() -> None:
     graph, found = matched("torch-2.1.2-cpu/layernorm_grad")
     assert found.match.proof.code == "torch-logs-no-fusion"
     nodes = [top.name for top in graph.post]
-    decision = fusion_of_pair(graph, found, nodes[0], nodes[-1])
-    assert decision.outcome in ("no_log", "never_tried")
-    assert "2.2 and later" in (how_to_record_reasons(decision.log) or "")
+    row = pair_of(graph, found, nodes[0], nodes[-1])
+    assert row.outcome != "fused"
+    assert "2.2 and later" in (how_to_record_reasons(row.log) or "")
+
+
+def test_torch_2_2_lists_what_can_be_fused_and_the_ir_shows_what_was(corpus: Path) -> None:
+    run = read_run(next(corpus.glob("torch-2.2.2-cpu/layernorm_grad/torch_compile_debug/run_*")))
+    graphs, logs = [read_graph(graph, run.manifest) for graph in run.graphs], read_logs(run)
+    found = match_log(graphs[0], 0, logs, lambda: graphs, len(graphs))
+    fused = [one for one in logged_decisions(graphs[0], found.log) if one.outcome == "fused"]
+    assert [(one.subjects, one.step) for one in fused] == [((("buf0",), ("buf1",)), None)]
 
 
 def test_a_library_call_is_fused_with_nothing() -> None:
     graph, found = matched("torch-2.13.0-cpu/multi_output_no_fuse")
     extern = next(leaf.name for top in graph.pre for leaf in top.leaves() if leaf.kind.startswith("Extern"))
     other = next(leaf.name for top in graph.pre for leaf in top.leaves() if leaf.kind == "SchedulerNode")
-    decision = fusion_of_pair(graph, found, extern, other)
-    assert decision.outcome == "never_tried"
-    assert {proof.code for proof in decision.reasons} & {"library-call", "no-common-buffer"}
+    decision = decided(pair_of(graph, found, extern, other))
+    assert (decision.outcome, decision.cause) == ("not-tried", "extern-kernel")
+    assert decision.subjects == ((extern,),)
+    assert decision.operand("kernel")
 
 
-def test_what_is_refused_without_a_reason_is_said_to_be_so() -> None:
+def test_what_is_refused_without_a_reason_is_inferred_from_the_loops() -> None:
     """The C++ backend logs nothing when it refuses: a round that found no pair proves it."""
-    decisions = []
+    silent: list[Decision] = []
     for name in (TRAINING, "torch-2.13.0-cpu-programs/symbolic", "torch-2.13.0-cpu-programs/scatters"):
         graphs, logs = graphs_and_logs(name)
         for at, graph in enumerate(graphs):
             found = match_log(graph, at, logs, lambda: graphs, len(graphs))  # noqa: B023 - called at once
-            for row in fusion_of_graph(graph, found).unfused:
-                if row.without_reason:
-                    decisions.append(fusion_of_pair(graph, found, row.first, row.second))
-    assert decisions
-    for decision in decisions:
-        assert decision.outcome == "refused_without_reason"
-        assert decision.attempts[-1].without_reason
-        assert decision.facts.loops_fit is not True  # the loops explain every one of them
+            assert found.log is not None
+            reasons = {
+                (one.first, one.second) for row in found.log.rounds for one in row.attempts if one.reason
+            }
+            silent += [
+                one
+                for one in logged_decisions(graph, found.log)
+                if one.outcome == "refused" and not one.speculative
+                if tuple("_".join(side) for side in one.subjects) not in reasons
+            ]
+    assert silent
+    assert {one.cause for one in silent} <= {"loop-ranges-differ", "no-common-outer-loop", "other"}
+    assert all((one.knowledge == "inferred") == (one.cause != "other") for one in silent)
+
+
+def test_what_has_no_code_is_shown_in_torchs_words(tmp_path: Path) -> None:
+    words = "template prologue can only fuse nodes with a single use"
+    run = read_run(copy_with_log(tmp_path, lambda text: text.replace("no shared data", words)))
+    graphs, logs = [read_graph(graph) for graph in run.graphs], read_logs(run)
+    found = match_log(graphs[1], 1, logs, lambda: graphs, len(graphs))
+    other = [one for one in logged_decisions(graphs[1], found.log) if one.cause == "other"]
+    assert other
+    assert f"are not fused: in torch's words: {words}" in sentence(other[0])
 
 
 def test_nodes_after_fusion_are_what_the_log_fuses() -> None:
@@ -229,10 +280,8 @@ def test_a_log_that_ends_with_other_nodes_is_a_problem() -> None:
     unfused = replace(graph, post=graph.pre)
     found = match_log(unfused, 0, logs, lambda: [unfused], 2)
     assert found.match.state == "disagrees"
-    assert any(
-        "the log ends with buf0_buf1" in str(problem) for problem in fusion_of_graph(unfused, found).problems
-    )
-    decision = fusion_of_pair(unfused, found, "buf0", "buf1")
+    assert any("the log ends with buf0_buf1" in str(problem) for problem in whole_of(unfused, found).problems)
+    decision = pair_of(unfused, found, "buf0", "buf1")
     assert any("the log fuses buf0 and buf1" in str(problem) for problem in decision.problems)
 
 
@@ -293,7 +342,7 @@ def test_the_corpus_replays_to_its_nodes_after_fusion(corpus: Path) -> None:
         for at, graph in enumerate(graphs):
             found = match_log(graph, at, logs, lambda: graphs, len(graphs))  # noqa: B023 - called at once
             assert found.match.state == "proved", (path, found.match)
-            assert not fusion_of_graph(graph, found).problems
+            assert not whole_of(graph, found).problems
             if any(top.kind == "ForeachKernelSchedulerNode" for top in graph.post):
                 joined += 1
             else:
@@ -304,17 +353,12 @@ def test_the_corpus_replays_to_its_nodes_after_fusion(corpus: Path) -> None:
 
 def test_without_recorded_decisions_the_log_says_why_pairs_were_not_fused() -> None:
     graph, part = matched("torch-2.13.0-cpu/multi_output_no_fuse")
-    remarks = list(unfused_remarks(graph, part))
-    sentences = {tuple(subject.name for subject in remark.subjects): sentence(remark) for remark in remarks}
-    assert sentences == {
-        ("op3", "op5"): "not fused with op5: torch's log says nothing of why",
-        ("op3", "op4"): "not fused with op4: torch's log says no shared data",
-        ("op4", "op5"): "not fused with op5: torch's log says no shared data",
-    }
-    [cause] = graph_causes(graph, ["op3", "op4"], logged=remarks).causes
+    logged = logged_decisions(graph, part.log)
+    [cause] = graph_causes(graph, ["op3", "op4"], logged=logged).causes
     assert (cause.knowledge, cause.nodes) == ("read", ("op3", "op4"))
-    assert cause.evidence
-    about_node = graph_causes(graph, ["op5"], ["fusion"], logged=remarks).causes
+    assert cause.decision is not None
+    assert cause.evidence[0] == cause.decision.span
+    about_node = graph_causes(graph, ["op5"], ["fusion"], logged=logged).causes
     assert {cause.nodes for cause in about_node} == {("op3", "op5"), ("op4", "op5")}
-    of_vectors = graph_causes(graph, kinds=["vectorisation"], logged=remarks).causes
+    of_vectors = graph_causes(graph, kinds=["vectorisation"], logged=logged).causes
     assert {cause.proved_kind for cause in of_vectors} == {"vectorisation"}

@@ -1,28 +1,16 @@
-"""The tables of reasons, their words and settings against the catalogue, and the torch that is installed."""
+"""The table of reasons against all that torch has logged, and the torch that is installed."""
 
 from __future__ import annotations
 
 import ast
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis.fusion.refusals import (
-    _SETTINGS_OF,
-    NUMBERS,
-    SETTINGS,
-    PairTraits,
-    explain,
-    settings_for,
-)
-from inductor_probe.model.fx import Runnable
-from inductor_probe.model.setting import Setting
-from inductor_probe.report.words.fusion import MEANINGS, meaning, number_lines, setting_text
+from inductor_probe.model.fusion_reasons import REASONS
+from inductor_probe.reader.logs.fusion_reasons import explain
 
 # Every form that some torch from 2.2 to 2.15 logs, with something in the place of each `%s`.
 CATALOGUE = """
@@ -118,37 +106,29 @@ estimated peak delta 1048576 bytes
 
 
 @pytest.mark.parametrize("reason", CATALOGUE)
-def test_every_reason_has_a_meaning(reason: str) -> None:
-    refusal = explain(reason)
-    assert refusal.form in MEANINGS
-    assert meaning(refusal) == MEANINGS[refusal.form]
-    assert refusal.reason == reason
-    assert len(refusal.numbers) == refusal.form.count("%s")
-    for (_, value), line in zip(refusal.numbers, number_lines(refusal), strict=True):
-        assert value in reason
-        assert line.endswith(f": {value}")
+def test_every_reason_is_its_form_with_operands(reason: str) -> None:
+    form, operands = explain(reason)
+    assert len(operands) == form.count("%s")
+    assert (form == reason) == (not operands)
+    for _, value in operands:
+        assert str(value) in reason.replace("{", "").replace("}", "").replace("'", "")
 
 
 def test_the_catalogue_has_every_row_of_the_table() -> None:
-    forms = {explain(reason).form for reason in CATALOGUE}
-    assert MEANINGS.keys() - forms == {"(benchmark) cause %sx slowdown"}
-    assert {form for form in MEANINGS if "%s" in form} == NUMBERS.keys()
-    assert all(form.count("%s") == len(numbers) for form, numbers in NUMBERS.items())
-    assert _SETTINGS_OF.keys() <= MEANINGS.keys()
+    forms = {explain(reason)[0] for reason in CATALOGUE}
+    assert REASONS.keys() - forms == {"(benchmark) cause %sx slowdown"}
+    assert all(form.count("%s") == len(row.numbers) for form, row in REASONS.items())
 
 
 def test_numbers_of_symbolic_sizes_are_not_cut_at_their_commas() -> None:
-    refusal = explain("numel/rnumel mismatch (non-reduce) (Max(1, s0), s1*s2), (1, 1)")
-    assert refusal.numbers[:2] == (
-        ("first_numel", "Max(1, s0)"),
-        ("second_numel", "s1*s2"),
-    )
+    _, operands = explain("numel/rnumel mismatch (non-reduce) (Max(1, s0), s1*s2), (1, 1)")
+    assert operands == (
+        ("first_numel", "Max(1, s0)"), ("second_numel", "s1*s2"), ("first_rnumel", 1), ("second_rnumel", 1),
+    )  # fmt: skip
 
 
-def test_an_unknown_reason_is_kept_verbatim_and_has_no_meaning() -> None:
-    refusal = explain("the moon is full (3, 4)")
-    assert (refusal.form, refusal.numbers) == ("the moon is full (3, 4)", ())
-    assert "torch's own words" in meaning(refusal)
+def test_an_unknown_reason_is_its_own_form() -> None:
+    assert explain("the moon is full (3, 4)") == ("the moon is full (3, 4)", ())
 
 
 def inductor() -> Path:
@@ -183,73 +163,17 @@ def test_every_reason_of_the_installed_torch_is_in_the_table(file: str) -> None:
         pytest.skip(f"this torch has no {file}")
     found = set(reasons_in(path))
     assert found
-    assert found <= MEANINGS.keys()
+    forms = {explain(reason)[0] for reason in CATALOGUE}
+    assert found <= forms
 
 
-def test_every_setting_is_in_the_installed_torch() -> None:
-    inductor()
-    code = (
-        "import functools, json, sys, torch._inductor.config as config;"
-        "print(json.dumps([type(functools.reduce(getattr, name.split('.'), config)).__name__"
-        " for name in sys.argv[1:]]))"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, *SETTINGS],
-        capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
-    types = dict(zip(SETTINGS, json.loads(ran.stdout), strict=True))
-    for name, change in SETTINGS.items():
-        assert (types[name] == "bool") == (change.value is not None)
-        assert setting_text(Setting(f"torch._inductor.config.{name}", change.value, None))
-
-
-CPU, GPU = PairTraits(on_cpu=True, reduces=False), PairTraits(on_cpu=False, reduces=False)
-CPU_SUM, GPU_SUM = PairTraits(on_cpu=True, reduces=True), PairTraits(on_cpu=False, reduces=True)
-
-
-@pytest.mark.parametrize(
-    ("pair", "names"),
-    [
-        ((CPU, CPU_SUM), []),
-        ((CPU, CPU), ["aggressive_fusion"]),
-        ((GPU, GPU_SUM), ["loop_ordering_after_fusion"]),
-        ((GPU, GPU), ["loop_ordering_after_fusion", "aggressive_fusion"]),
-        ((CPU, GPU), ["aggressive_fusion"]),
-    ],
-)
-def test_a_setting_is_offered_where_it_does_something(
-    pair: tuple[PairTraits, PairTraits], names: list[str]
-) -> None:
-    settings = settings_for("no shared data", [pair], Runnable(None))
-    assert [setting.name.rpartition(".")[2] for setting in settings] == names
-
-
-def test_no_setting_makes_loops_fit_that_the_backend_cannot_fuse() -> None:
-    assert settings_for("no shared data", [(GPU, GPU)], Runnable(None), loops_fit=False) == ()
-    form = "numel/rnumel mismatch (non-reduce) (%s, %s), (%s, %s)"
-    (setting,) = settings_for(form, [(GPU, GPU)], Runnable(None), loops_fit=False)
-    assert setting.name.endswith(".combo_kernels")
-
-
-@pytest.mark.parametrize(
-    ("printed", "values"),
-    [
-        ((), ["default"]),
-        ((("torch._inductor.config.aggressive_fusion", "False"),), ["False"]),
-        ((("torch._inductor.config.aggressive_fusion", "True"),), []),
-    ],
-)
-def test_the_present_value_of_a_setting_is_that_of_the_dump(
-    printed: tuple[tuple[str, str], ...], values: list[str]
-) -> None:
-    runnable = Runnable(None, settings=printed)
-    assert [setting.value for setting in settings_for("no shared data", [(CPU, CPU)], runnable)] == values
-    assert [setting.value for setting in settings_for("no shared data", [(CPU, CPU)], None)] == [None]
-
-
-def test_what_is_on_by_default_is_offered_only_where_the_dump_turns_it_off() -> None:
-    form = "template epilogue not satisfied"
-    off = Runnable(None, settings=(("torch._inductor.config.epilogue_fusion", "False"),))
-    assert settings_for(form, [(GPU, GPU)], Runnable(None)) == ()
-    (setting,) = settings_for(form, [(GPU, GPU)], off)
-    assert (setting.offered, setting.value) == ("True", "False")
+def test_every_form_with_a_code_is_in_some_file_of_the_installed_torch() -> None:
+    texts = "".join(path.read_text() for path in inductor().rglob("*.py"))
+    gone = {
+        form for form, row in REASONS.items() if row.code != "other" and form.partition("%s")[0] not in texts
+    }
+    composed = "(benchmark) cause %sx slowdown"  # of a line that has no reason
+    assert gone <= {
+        composed,
+        "prologue fusion only supported for TritonTemplates",
+    }  # the latter of torch 2.11

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inductor_probe.analysis.fusion.recorded import decision_of_pair, untried_of_node
+from inductor_probe.analysis.causes.pairs import decision_of_pair, untried_of_node
 from inductor_probe.capture.recorders.fusion_rounds import uncovered
 from inductor_probe.model.decision import CauseCode, Decision, Outcome
 from tests.builders import decision

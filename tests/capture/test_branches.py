@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from inductor_probe.capture.branches import (
     CallPath,
     CannotWatchError,
     SeenTest,
+    WatchedCopy,
     calls,
     matches,
     running,
@@ -395,3 +397,39 @@ def test_it_computes_what_it_computed(numbers: list[int], limit: int, strict: bo
 )
 def test_a_text_matches_with_any_literals(text: str, pattern: str, is_so: bool) -> None:
     assert matches(text, pattern) is is_so
+
+
+def above(number: int) -> bool:
+    """Say whether a number is above some limits."""
+    least = 5 * 2**3
+    if number < least:
+        return False
+    return number > 2 * least
+
+
+def over(number: int) -> bool:
+    """Say whether a number is no index."""
+    return number > sys.maxsize
+
+
+def test_a_watched_copy_reports_and_the_function_is_as_it_was() -> None:
+    code = first_match.__code__
+    copy = WatchedCopy(first_match)
+    with calls() as made:
+        assert copy.ask([-5]) == first_match([-5]) == "small"
+    assert first_match.__code__ is code
+    [path] = made
+    assert path.sites is copy.sites
+    assert path.deciding()[0].text == "number < 0"
+
+
+def test_the_limit_in_a_test_is_a_number_or_the_value_that_stands_there() -> None:
+    copy = WatchedCopy(above)
+    assert copy.limit("number < ?") == 40
+    assert copy.limit("number > ?") == 80
+    assert WatchedCopy(over).limit("number > ?") == sys.maxsize
+    assert copy.limit("number == ?") is None
+    with calls() as made:
+        assert not copy.ask(3)
+    assert made[0].literal("2 * least") == 80
+    assert made[0].literal("number") is None

@@ -30,18 +30,11 @@ fused
   node after fusion    of  kind   kernel                                     steps
   op0_op1_op3_op4_op5   5  Fused  triton_per_fused_gelu_native_layer_norm_0  1-4
 steps
-  step  round  first        second     shared  log
-     1  1      op0          op1         3 MiB  stderr.txt:18
-     2  1      op4          op5         3 MiB  stderr.txt:20
-     3  1      op0_op1      op3         4 KiB  stderr.txt:24
-     4  2      op0_op1_op3  op4_op5  3.01 MiB  stderr.txt:34
-refused (pairs not fused in the end, pairs in all, lines of the log)
-  unfused  pairs  lines  reason
-        0      2      2  intermediate nodes between node1 & node2
-                         A third node reads what one of them computes and computes what the other
-                         reads, so it has to run between them: fuse it with one of them first.
-        0      1      1  numel/rnumel mismatch (non-reduce) (…, …), (…, …)
-                         They compute different numbers of elements: a Triton kernel has one grid.
+  round  first        second     shared  decision                                  log
+  1      op0          op1         3 MiB  fused: step 1, both use primals_1 (read)  stderr.txt:18
+  1      op4          op5         3 MiB  fused: step 2, second reads first (read)  stderr.txt:20
+  1      op0_op1      op3         4 KiB  fused: step 3, second reads first (read)  stderr.txt:24
+  2      op0_op1_op3  op4_op5  3.01 MiB  fused: step 4, second reads first (read)  stderr.txt:34
 log at stderr.txt:1: part 1 of 2, as the graph in the run, with its nodes before fusion and after
 
 model__0_backward_3.1  9 nodes before fusion, 4 after
@@ -55,27 +48,22 @@ fused (2 nodes not fused)
   op0_op1_op2_op3_op4   5  Fused  triton_per_fused_gelu_gelu…layer_norm_backward_0  1, 3-5
   op5_op7               2  Fused  triton_red_fused_gelu_gelu…layer_norm_backward_1  2
 steps
-  step  round  first    second             shared  log
-     1  1      op1      op2                 6 MiB  stderr.txt:92
-     2  1      op5      op7                 6 MiB  stderr.txt:94
-     3  1      op3      op4                 3 MiB  stderr.txt:96
-     4  1      op1_op2  op3_op4          9.02 MiB  stderr.txt:98
-     5  1      op0      op1_op2_op3_op4  6.01 MiB  stderr.txt:100
-refused (pairs not fused in the end, pairs in all, lines of the log)
-  unfused  pairs  lines  reason
-        3     14     17  no shared data
-                         No access is the same in both (buffer, index and ranges), and torch counts
-                         only such accesses as memory traffic saved.
-                         torch._inductor.config.loop_ordering_after_fusion = True reorders the loops
-                         of one node to make its accesses those of the other (not set in this dump)
-        0      3      3  intermediate nodes between node1 & node2
-                         A third node reads what one of them computes and computes what the other
-                         reads, so it has to run between them: fuse it with one of them first.
-tried and not fused, most shared first
-  first                second   shared  reason
-  op0_op1_op2_op3_op4  op5_op7     0 B  no shared data
-  op5_op7              op6         0 B  no shared data
-  op5_op7              op8         0 B  no shared data
+  round  first    second             shared  decision
+  1      op1      op2                 6 MiB  fused: step 1, both use tangents_1, buf0 and 1 more
+                                             (read)
+  1      op5      op7                 6 MiB  fused: step 2, both use tangents_1, buf0 (read)
+  1      op3      op4                 3 MiB  fused: step 3, second reads first (read)
+  1      op1_op2  op3_op4          9.02 MiB  fused: step 4, second reads first (read)
+  1      op0      op1_op2_op3_op4  6.01 MiB  fused: step 5, second reads first (read)
+left out at 100 columns: log (a pipe has them)
+not fused in the end
+          about                   kind    decision                                           bytes
+  missed  op0_…op3_op4 + op5_op7  fusion  refused: buf0 in another order of loops (read)  9.01 MiB
+      changed by  source
+  missed  op5_op7 + op6           fusion  refused: buf5 in another order of loops (read)    24 KiB
+      changed by  source
+  missed  op5_op7 + op8           fusion  refused: buf7 in another order of loops (read)    24 KiB
+      changed by  source
 log at stderr.txt:44: part 2 of 2, as the graph in the run, with its nodes before fusion and after
 """)
 
@@ -84,31 +72,30 @@ def test_settings_that_cannot_help_are_not_offered(probe: Probe, tmp_path: Path)
     """For a CPU pair with a reduction two were offered: one for GPUs, one for pairs without a reduction."""
     reductions = DUMPS / "torch-2.13.0-cpu" / "multi_output_no_fuse"
     page = probe("fusion", "op3", "op4", reductions).out
-    assert "torch says  no shared data" in page
+    assert "arg0_1 as" in page or "arg0_1 at" in page
     assert "torch._inductor.config" not in page
-    # What was refused and is fused in the end needs no setting.
-    (forward, backward) = json.loads(probe("fusion", LAYERNORM, "--json").out)["rows"]
-    for count in (*forward["refusals"], *backward["refusals"]):
-        assert count["unfused"] or not count["settings"]
-    offered = probe("fusion", "op0", "op7", LAYERNORM).out
-    assert "loop_ordering_after_fusion = True reorders" in offered
-    assert "(not set in this dump)" in offered
+    offered = "torch._inductor.config.loop_ordering_after_fusion = True (False in this dump)"
+    assert offered not in probe("fusion", "op0", "op7", LAYERNORM).out  # which is torch's default
     copy = shutil.copytree(LAYERNORM, tmp_path / "copy")
     for runnable in copy.rglob("fx_graph_runnable.py"):
         at = "import torch._inductor.config\n"
         assert at in runnable.read_text()
-        line = "torch._inductor.config.loop_ordering_after_fusion = True\n"
+        line = "torch._inductor.config.loop_ordering_after_fusion = False\n"
         runnable.write_text(runnable.read_text().replace(at, at + line, 1))
-    assert "loop_ordering_after_fusion" not in probe("fusion", "op0", "op7", copy).out  # it is set already
+    assert offered in probe("fusion", "op0", "op7", copy).out
 
 
 def test_a_pair_is_shown_in_every_graph_that_has_it(screen: Screen) -> None:
     out = screen("fusion", "op2", "op5", LAYERNORM)
     assert out == snapshot("""\
 op2 and op5  refused  in model__0_backward_3.1
-  torch says  no shared data
-  meaning     No access is the same in both (buffer, index and ranges), and torch counts only such
-              accesses as memory traffic saved.
+! op0_op1_op2_op3_op4 and op5_op7 are not fused: op0_op1_op2_op3_op4 writes buf0 at 98304*d0 +
+  768*d1 + d2 over d0: 8, d1: 128, d2: 768, op5_op7 reads it at 98304*d0 + d1 + 768*d2 over d0: 8,
+  d1: 768, d2: 128; these would be equal in another order of loops, and torch reorders loops that do
+  not reduce, and both nodes reduce, so it counts 0 bytes as shared (read in the dump)
+  probe why op2 op5 shows what was compared, and what changes it
+  changed by  both use the same elements of buf0: let what writes or copies it have the order in
+              which it is read
 
             op2                                          op5
 does        reduction                                    reduction
@@ -121,8 +108,8 @@ from        sum_2, mul_15, mul_13, mul_11, add_4,        sum_3, mul_18, mul_11, 
 fused into  op0_op1_op2_op3_op4                          op5_op7
 kernel      triton_per_fused_gelu…layer_norm_backward_0  triton_red_fused_gelu…layer_norm_backward_1
 order  neither needs the other
-loops  do not fit: a Triton kernel has one number of elements and one reduction; these have 1024
-       elements reducing 768 and 6144 elements reducing 128
+loops  do not fit: both reduce: op2 768 elements each to 1024, op5 128 to 6144; a Triton kernel has
+       one size of both
 used by both
   ! getitem_1  both read, no access is the same in both
       op2  128*d0 + d1 over d0: 8, d1: 128
@@ -139,12 +126,12 @@ used by both
   ! buf0  both read, no access is the same in both
       op2  98304*d0 + 768*d1 + d2 over d0: 8, d1: 128, d2: 768
       op5  98304*d0 + d1 + 768*d2 over d0: 8, d1: 768, d2: 128
-in the log (at stderr.txt:44: part 2 of 2, as the graph in the run, with its nodes before fusion and
-after)
-  round      pair                              shared  what                     line
-  1          op2 with op5                         0 B  refused: no shared data    62
-  2          op0_op1_op2_op3_op4 with op5_op7     0 B  refused: no shared data   110
-  reordered  op0_op1_op2_op3_op4 with op5_op7     0 B  refused: no shared data   126
+decided about them, and about nodes that hold them
+  round  first                second   shared  decision
+  -      op2                  op5           -  refused: primals_1 in another order of loops (read)
+  -      op0_op1_op2_op3_op4  op5_op7       -  refused: buf0 in another order of loops (read)
+left out at 100 columns: log (a pipe has them)
+log at stderr.txt:44: part 2 of 2, as the graph in the run, with its nodes before fusion and after
 """)
     assert "model__0_forward_1.0" not in out  # it has no op2
 
@@ -162,11 +149,15 @@ def test_the_target_may_be_left_out_where_the_run_is(probe: Probe, tmp_path: Pat
 
 def test_without_a_log_the_way_to_one_is_named(probe: Probe, screen: Screen) -> None:
     assert screen("fusion", "op2", "op3", WITHOUT_LOG) == snapshot("""\
-op2 and op3  not fused, there is no log that says why  in model__0_inference_0.0
-  The loops differ, from the outermost in: 256 and 4 x 3 x 256 x 256. (inferred)
-  No access is the same in both (buffer, index and ranges): torch counts no traffic saved.
-  Both run in cpp_fused__to_copy_abs_…view_where_zeros_like_0, unfused: a C++ function may have
-  several loop nests.
+op2 and op3  refused  in model__0_inference_0.0
+! op2 and op3 are not fused: op2 writes buf2 at c0 over c0: 256, op3 reads it at c1 over c0: 12, c1:
+  256; torch counts a buffer as shared only where both use it at the same index in the same loops,
+  so it counts 0 bytes (inferred)
+  probe why op2 op3 shows what was compared, and what changes it
+  changed by  both use the same elements of buf2: let what writes or copies it have the order in
+              which it is read
+  kernel  cpp_fused__to_copy_abs_…view_where_zeros_like_0 runs both all the same: a C++ function may
+          have several loop nests
 
         op2                                            op3
 does    pointwise                                      pointwise
@@ -180,13 +171,15 @@ from    iota_2, mul_3, add_7, convert_element_type_3,  iota_2, mul_3, add_7, con
         more                                           more
 kernel  cpp_fused__to_copy_abs_…where_zeros_like_0     cpp_fused__to_copy_abs_…where_zeros_like_0
 order  op2 before op3, which reads what op2 writes
-loops  do not fit: the loops differ, from the outermost in: 256 and 4 x 3 x 256 x 256
+loops  do not fit: the loops of op2 are (256), those of op3 (4, 3, 256, 256); C++ code has one loop
+       nest for both only if these are equal, one runs over all that the other reduces, or one is a
+       single loop over as many elements, and not even outer loops agree (0 do)
 used by both
   ! buf2  op2 writes, op3 reads, no access is the same in both
       op2  c0 over c0: 256
       op3  c1 over c0: 12, c1: 256
 no log: there is no log of the compiler with this run
-to record why: `probe dump SCRIPT` records the reasons; so does
+to record reasons: `probe dump SCRIPT` records the reasons; so does
 TORCH_LOGS=fusion,loop_ordering,schedule
 """)
     assert "probe dump SCRIPT" in probe("fusion", WITHOUT_LOG).out
@@ -194,7 +187,7 @@ TORCH_LOGS=fusion,loop_ordering,schedule
 
 def test_a_pipe_gets_a_sentence_in_one_line(probe: Probe) -> None:
     out = probe("fusion", LAYERNORM).out
-    assert "torch counts only such accesses as memory traffic saved" in out
+    assert "fused: step 4, second reads first (read)" in out
 
 
 def test_long_lists_end_with_how_to_see_the_rest(probe: Probe) -> None:
@@ -216,14 +209,15 @@ def test_json_says_which_record_a_row_is(probe: Probe, arguments: list[str], rec
     assert {row["record"] for row in json.loads(ran.out)["rows"]} == {record}
 
 
-def test_json_of_a_pair_has_reason_numbers_and_settings(probe: Probe) -> None:
-    (row,) = json.loads(probe("fusion", "op0", "op7", LAYERNORM, "--json").out)["rows"]
-    assert row["outcome"] == "refused"
-    assert row["refusal"]["reason"] == "no shared data"
-    assert row["settings"][0] == {
-        "name": "torch._inductor.config.loop_ordering_after_fusion", "offered": "True", "value": "default",
-    }  # fmt: skip
-    assert row["attempts"][-1]["span"]["first"] > 0
+def test_json_of_a_pair_has_the_cause_of_why_and_each_try() -> None:
+    [row] = inductor_probe.fusion("op0", "op7", LAYERNORM)
+    [cause] = inductor_probe.why("op0", "op7", LAYERNORM, kinds=["fusion"])[0].causes
+    assert cause in row.causes
+    assert (row.outcome, cause.knowledge) == ("refused", "read")
+    assert cause.decision is not None
+    assert cause.decision.cause == "loop-order-differs"
+    assert row.tried[-1] == cause.decision
+    assert cause.decision.span is not None
 
 
 def test_what_cannot_be_answered_is_a_sentence_and_a_hint(screen: Screen) -> None:

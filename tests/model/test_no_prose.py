@@ -9,19 +9,20 @@ import enum
 import functools
 import typing
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 from msgspec import Struct, structs
 
+from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.diff.graphs import diff_runs
 from inductor_probe.analysis.formula.formula import formula
+from inductor_probe.analysis.fusion.decisions import logged_decisions
 from inductor_probe.analysis.fusion.log import match_log
-from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node
-from inductor_probe.analysis.fusion.pair import fusion_of_pair
+from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node, fusion_of_pair
 from inductor_probe.analysis.input_bounds import input_bounds
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.launch_check import check_launches
@@ -90,9 +91,9 @@ SPACED = {
     "Remark.numbers": "names and symbolic sizes, and what torch or a hook of ours said, verbatim",
     "Evidence.fact": "the name of a fact",
     # fusion and comparisons
-    "Refusal.reason": "torch's own words, as logged",
-    "Refusal.form": "torch's own words, as in its source",
-    "Refusal.numbers": "symbolic sizes, and what torch puts into its words",
+    "Change.operands": "an option of the command line",
+    "Decision.operands": "torch's own words, as logged, expressions and symbolic sizes",
+    "TorchTest.text": "a test as torch's source has it",
     "MemoryDep.index": "an expression",
     "MemoryDep.ranges": "a symbolic size",
     "PairMember.iteration": "a symbolic size",
@@ -170,10 +171,18 @@ def records(folder: Path) -> Iterator[object]:
         matched = match_log(graph, at, logs, lambda: graphs, len(graphs))
         yield links(graph)
         yield input_bounds(graph)
-        yield fusion_of_graph(graph, matched)
+        decided = logged_decisions(graph, matched.log)
+        logged = decided if matched.log else None
+        yield fusion_of_graph(
+            graph, matched, decided, graph_causes(graph, kinds=["fusion"], logged=logged).causes
+        )
         names = [leaf.name for top in graph.nodes for leaf in top.leaves()][:_MOST_NODES]
-        yield tuple(fusion_of_node(graph, matched, name) for name in names)
-        yield tuple(fusion_of_pair(graph, matched, *pair) for pair in combinations(names, 2))
+        for name in names:
+            why = partial(graph_causes, graph, [name], ["fusion"], logged=logged)
+            yield fusion_of_node(graph, matched, name, decided, why=why)
+        for pair in combinations(names, 2):
+            why = partial(graph_causes, graph, pair, ["fusion"], logged=logged)
+            yield fusion_of_pair(graph, matched, *pair, decided, why=why)
         yield kernel_rows(graph)
         yield node_rows(graph)
         yield tuple(layouts(graph))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from inductor_probe.analysis.fusion.recorded import decision_of_pair
+from inductor_probe.analysis.causes.pairs import decision_of_pair
 from inductor_probe.catalogue import KINDS, causes_of
 from inductor_probe.model.decision import Decision, DecisionKind
 from tests.proving_ground.dumped import Decided, decided_by, programs_of

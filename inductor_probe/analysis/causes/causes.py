@@ -5,7 +5,8 @@ every subject finds every kind of decision: `buf3` finds what was decided of the
 writes it, `cpp_fused_flip_0` what was decided of each of its nodes, `model.py:12` and `aten.cumprod` what was
 decided of all that became of them.
 
-What is not recorded is taken from what the dump proves (`Cause.remark`), and is `read`, not `recorded`.
+What is not recorded is taken from torch's log of fusion, and from what the dump proves (`Cause.remark`): it
+is `read`, not `recorded`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.conditions import applies
 from inductor_probe.analysis.causes.nests import nest_of, nest_span
+from inductor_probe.analysis.causes.pairs import ABOUT_MANY, decision_of_pair, untried_of_node
 from inductor_probe.analysis.causes.proved import KINDS, proved
 from inductor_probe.analysis.causes.times import Times
 from inductor_probe.analysis.flips import flips_of_decision
-from inductor_probe.analysis.fusion.recorded import ABOUT_MANY, decision_of_pair, untried_of_node
+from inductor_probe.analysis.fusion.decisions import decision_of_ir
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import fx_of, links, nodes_of
 from inductor_probe.analysis.names import ANYTHING, became, gone, resolve
@@ -57,7 +59,7 @@ def graph_causes(
     names: Sequence[str] = (),
     kinds: Collection[str] = (),
     times: Times | None = None,
-    logged: Iterable[Remark] = (),
+    logged: Sequence[Decision] | None = None,
 ) -> GraphCauses:
     """Return what was decided about `names` in a graph, and why; all that was decided without a name.
 
@@ -65,7 +67,8 @@ def graph_causes(
         names: of one subject, or of two for what was decided about the pair.
         kinds: only these kinds of decisions; all if empty.
         times: how long loop nests and kernels take, as far as they were timed.
-        logged: what torch's log says of pairs, of a dump that does not record how they were fused.
+        logged: decisions that torch's log has, of a dump that does not record how nodes were fused; None
+            where there is no log either.
 
     Raises:
         NotFoundError: the graph has no such subject; near names are offered. ProbeError: several fit, or
@@ -77,25 +80,23 @@ def graph_causes(
         both = " and ".join(subject.name for subject in subjects)
         raise ProbeError(f"{both} both name {'_'.join(sorted(scopes[0].nodes))}", f"probe why {names[0]}")
     recorded = graph.decisions
-    decisions = [
-        decision
-        for decision in (recorded.decisions if recorded else ())
-        if _is_of(decision, kinds) and _concerns(decision, scopes)
-    ]
-    if len(scopes) == 2 and recorded and (not kinds or "fusion" in kinds):
+    kinds_recorded = recorded.recorders if recorded else ()
+    everything = (*(recorded.decisions if recorded else ()), *(logged or ()))
+    decisions = [one for one in everything if _is_of(one, kinds) and _concerns(one, scopes)]
+    if len(scopes) == 2 and (not kinds or "fusion" in kinds):
         nodes = scopes[0].nodes - scopes[1].nodes, scopes[1].nodes - scopes[0].nodes
-        final = decision_of_pair(recorded.decisions, *nodes) if all(nodes) else None
+        final = decision_of_pair(everything, *nodes) if all(nodes) else None
+        if final is None and all(nodes) and "fusion" not in kinds_recorded:
+            final = decision_of_ir(graph, *nodes, logged=logged is not None)
         decisions = [one for one in decisions if one.kind != "fusion" or one.speculative]
         decisions += [final] if final and not final.speculative else []
-    elif len(scopes) == 1 and recorded:
-        decisions = list(_of_one(decisions, recorded.decisions, scopes[0].nodes))
+    elif len(scopes) == 1:
+        decisions = list(_of_one(decisions, everything, scopes[0].nodes))
     maker = _Maker(graph, times or Times())
     causes = [maker.cause(decision) for decision in decisions if not decision.speculative]
-    kinds_recorded = recorded.recorders if recorded else ()
     if len(subjects) < 2:
-        causes += maker.read(scopes, {*(kinds or KINDS)} - {*kinds_recorded})
-    if (not kinds or "fusion" in kinds) and "fusion" not in kinds_recorded:
-        causes += maker.read_pairs(scopes, logged)
+        known = {*kinds_recorded, *(["fusion"] if logged else [])}
+        causes += maker.read(scopes, {*(kinds or KINDS)} - known)
     if len(subjects) == 1:
         causes = [replace(cause, direct=_is_direct(cause, subjects[0])) for cause in causes]
     ranks = _RANKS_OF_SUBJECT if subjects else _RANKS
@@ -240,7 +241,7 @@ class _Maker:
         return Cause(
             kind=remark_of(decision),
             subjects=self._subjects(decision),
-            knowledge="recorded",
+            knowledge=decision.knowledge,
             decision=decision,
             cost=self._cost(decision, nodes),
             times=times,
@@ -251,7 +252,11 @@ class _Maker:
             counted=counted_nodes(self._graph, nodes),
             fx=fx,
             sources=index.sources(fx),
-            evidence=(*([code] if code else _definitions(self._graph, kernels)), *lines),
+            evidence=(
+                *([decision.span] if decision.span else []),
+                *([code] if code else _definitions(self._graph, kernels)),
+                *lines,
+            ),
             changes=tuple(self._changes(decision)),
         )
 
@@ -260,16 +265,6 @@ class _Maker:
         for kind, remark, nodes in proved(self._graph) if kinds else ():
             if kind in kinds and (not scopes or not scopes[0].nodes.isdisjoint(nodes)):
                 yield self._of_remark(remark, nodes, kind)
-
-    def read_pairs(self, scopes: Sequence[_Scope], logged: Iterable[Remark]) -> Iterator[Cause]:
-        """Yield what torch's log says of pairs of nodes, where their fusion was not recorded."""
-        leaves = index_of(self._graph).post.members
-        for remark in logged:
-            sides = [frozenset(leaves.get(subject.name, (subject.name,))) for subject in remark.subjects]
-            about = [{n for n, scope in enumerate(scopes) if scope.nodes & side} for side in sides]
-            if len(set.union(*about)) == len(scopes) and (len(scopes) < 2 or set() not in about):
-                nodes = tuple(name for side in sides for name in sorted(side))
-                yield self._of_remark(remark, nodes, "fusion")
 
     def _of_remark(self, remark: Remark, nodes: tuple[str, ...], kind: DecisionKind) -> Cause:
         linked = links(self._graph).nodes

@@ -15,8 +15,8 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from itertools import combinations, islice
 from typing import NamedTuple
 
+from inductor_probe.analysis.causes.pairs import decision_of_pair
 from inductor_probe.analysis.diff.matching import Matching
-from inductor_probe.analysis.fusion.recorded import decision_of_pair
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision, DecisionKind, Outcome, SubjectType
 from inductor_probe.model.diff import DecisionChange, FusionChange

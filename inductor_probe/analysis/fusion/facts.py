@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from inductor_probe.analysis.fusion.refusals import is_reduction
 from inductor_probe.analysis.graph import GraphIndex, index_of
 from inductor_probe.analysis.links import links, nodes_of
 from inductor_probe.analysis.memory_format import ITEM_BYTES
 from inductor_probe.analysis.names import ANYTHING, resolve
 from inductor_probe.errors import AmbiguousError, NotFoundError
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import CauseCode, Decision, Operand
 from inductor_probe.model.fusion import NodeKind, Order, PairFacts, PairMember, Relation, SharedBuffer
 from inductor_probe.model.ir import BufferLayout, Dep, Dim, MemoryDep, SchedulerNode, WeakDep
-from inductor_probe.model.proof import LoopsCode, Proof, inferred
 
 _OUTER_LOOPS_SINCE = (2, 4)
 _SYMBOL = re.compile(r"[A-Za-z_]\w*")
 _INDIRECT = re.compile(r"(?:tmp|indirect)\d+")
 
 Dims: TypeAlias = tuple[Dim, ...]
-LoopFit: TypeAlias = tuple[bool | None, Proof]
-"""Whether loops fit, None when it is not known, and what shows that."""
+Operands: TypeAlias = dict[str, Operand]
+
+
+class Fit(NamedTuple):
+    """Whether loops fit one kernel, None when that is not known; `depth`: as so many common outer loops only.
+
+    `code` and `operands` are those of the refusal where they do not fit.
+    """
+
+    fits: bool | None
+    depth: int | None = None
+    code: CauseCode = "other"
+    operands: Operands = {}  # noqa: RUF012 - never changed
 
 
 def members_of(graph: CompiledGraph, name: str) -> tuple[str, ...]:
@@ -62,31 +72,30 @@ def pair_facts(
     """
     index = index_of(graph)
     nodes = (members_of(graph, first), members_of(graph, second))
-    one, other = (
-        _member(graph, name, members, origins) for name, members in zip((first, second), nodes, strict=True)
-    )
     order: Order = "first"
-    direct, path = _path(index, *nodes)
+    direct, path = path_between(index, *nodes)
     if not (direct or path):
-        direct, path = _path(index, nodes[1], nodes[0])
+        direct, path = path_between(index, nodes[1], nodes[0])
         order = "second" if direct or path else "none"
     position = index.before.place
     swapped = order == "second" or (order == "none" and position[nodes[1][0]] < position[nodes[0][0]])
-    version = re.match(r"(\d+)\.(\d+)", graph.torch_version or "")
-    # A torch whose version is not known is a late one.
-    outer_loops = version is None or (int(version[1]), int(version[2])) >= _OUTER_LOOPS_SINCE
-    earlier, later = (other, one) if swapped else (one, other)
-    fits, loops = fit_loops(earlier, later, dependent=order != "none", outer_loops=outer_loops)
+    earlier, later = reversed(nodes) if swapped else nodes
+    fit = fit_loops(graph, earlier, later, dependent=order != "none")
+    refusal = Decision(
+        0, "fusion", "node", (earlier, later), "refused", fit.code, tuple(fit.operands.items()), None,
+        knowledge="inferred",
+    )  # fmt: skip
     leaves = [[index.before.leaf[name] for name in members] for members in nodes]
     return PairFacts(
-        first=one,
-        second=other,
+        first=_member(graph, first, nodes[0], origins),
+        second=_member(graph, second, nodes[1], origins),
         order=order,
         direct=direct,
         path=path,
         shared=shared_buffers(leaves[0], leaves[1], index.before.layouts),
-        loops_fit=fits,
-        loops=loops,
+        loops_fit=fit.fits,
+        outer_depth=fit.depth,
+        loops=refusal if fit.fits is False else None,
     )
 
 
@@ -96,7 +105,7 @@ def _member(
     index = index_of(graph)
     leaves = [index.before.leaf[member] for member in members]
     tops = {top.name for member in members if (top := index.post.top.get(member))}
-    lead = next((leaf for leaf in leaves if is_reduction(leaf)), leaves[0])
+    lead = lead_of(leaves)
     linked = [link for member in members if (link := links(graph).nodes.get(member))]
     logged = [origin for member in members for origin in origins.get(member, ())]
     kernels = {link.kernel for link in linked}
@@ -105,7 +114,7 @@ def _member(
         nodes=members,
         buffers=tuple(buffer.name for leaf in leaves for buffer in leaf.outputs),
         top=tops.pop() if len(tops) == 1 else None,
-        kinds=tuple(dict.fromkeys(map(_kind, leaves))),
+        kinds=tuple(dict.fromkeys(map(kind_of, leaves))),
         device=lead.device,
         iteration=lead.iteration,
         sizes=lead.sizes,
@@ -117,7 +126,19 @@ def _member(
     )
 
 
-def _kind(node: SchedulerNode) -> NodeKind:
+def lead_of(leaves: Collection[SchedulerNode]) -> SchedulerNode:
+    """Return the node whose loops a fused node has: the one that reduces, if one does."""
+    first = next(iter(leaves))
+    return next((leaf for leaf in leaves if is_reduction(leaf)), first)
+
+
+def is_reduction(node: SchedulerNode) -> bool:
+    """Whether an unfused node reduces: its loops are `((512,), (1000,))` in C++, `(512, 1000)` in Triton."""
+    return node.iteration is not None and len(node.iteration) > 1 and node.iteration[1] not in ((), 1)
+
+
+def kind_of(node: SchedulerNode) -> NodeKind:
+    """Return what an unfused node is to the scheduler."""
     if node.kind.startswith("Extern"):
         return "extern"
     if node.kind.startswith("Nop"):
@@ -127,7 +148,9 @@ def _kind(node: SchedulerNode) -> NodeKind:
     return "reduction" if is_reduction(node) else "pointwise"
 
 
-def _path(index: GraphIndex, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+def path_between(
+    index: GraphIndex, before: Collection[str], after: Collection[str]
+) -> tuple[bool, tuple[str, ...]]:
     """Return whether a node of `after` reads what one of `before` writes, and the shortest path between.
 
     A breadth-first search backwards from `after`. The path names nodes and buffers in turn: `op0`, `buf0`,
@@ -157,40 +180,31 @@ def _path(index: GraphIndex, before: tuple[str, ...], after: tuple[str, ...]) ->
     return direct, ()
 
 
-def fit_loops(first: PairMember, second: PairMember, *, dependent: bool, outer_loops: bool = True) -> LoopFit:
+def fit_loops(
+    graph: CompiledGraph, first: Collection[str], second: Collection[str], *, dependent: bool
+) -> Fit:
     """Return whether the loops of two nodes can be one nest, by the rules of the backend in torch 2.13.
 
     What the rules need of the nodes besides loops is not considered.
 
     Args:
-        first, second: `first` runs first.
+        graph: which has them.
+        first, second: unfused nodes; the first runs first.
         dependent: `second` reads of what `first` writes.
-        outer_loops: whether this torch can join the outer loops of C++ code alone (2.4 and later).
     """
-    for member in (first, second):
-        if member.iteration is None:
-            return None, inferred("no-generated-loops", node=member.name)
-    match first.iteration, second.iteration:
-        case (tuple(vars1), tuple(reduced1)), (tuple(vars2), tuple(reduced2)):
-            names = first.name, second.name
-            one, other = (vars1, reduced1), (vars2, reduced2)
-            return _fit_cpp(one, other, *names, dependent=dependent, outer_loops=outer_loops)
-        case ((tuple(), tuple()), _) | (_, (tuple(), tuple())):
-            return False, inferred("backends-differ")
-        case (numel1, rnumel1), (numel2, rnumel2):
+    leaf = index_of(graph).before.leaf
+    match [lead_of([leaf[name] for name in names]).iteration for names in (first, second)]:
+        case [(tuple(vars1), tuple(reduced1)), (tuple(vars2), tuple(reduced2))]:
+            version = re.match(r"(\d+)\.(\d+)", graph.torch_version or "")
+            # A torch whose version is not known is a late one.
+            outer_loops = version is None or (int(version[1]), int(version[2])) >= _OUTER_LOOPS_SINCE
+            return _fit_cpp((vars1, reduced1), (vars2, reduced2), dependent, dependent and outer_loops)
+        case [(int() | str() as numel1, rnumel1), (int() | str() as numel2, rnumel2)]:
             return _fit_triton(numel1, rnumel1, numel2, rnumel2)
-    return None, inferred("loops-not-known")
+    return Fit(None)
 
 
-def _fit_cpp(
-    one: tuple[Dims, Dims],
-    other: tuple[Dims, Dims],
-    first: str,
-    second: str,
-    *,
-    dependent: bool,
-    outer_loops: bool,
-) -> LoopFit:
+def _fit_cpp(one: tuple[Dims, Dims], other: tuple[Dims, Dims], dependent: bool, outer_loops: bool) -> Fit:
     """The rules of `can_fuse_vertical` and `_can_fuse_horizontal_impl` in `codegen/cpp.py`.
 
     For example `((512, 1000), ())` fits `((512,), (1000,))`: the loops of the second with its reduction. With
@@ -199,23 +213,25 @@ def _fit_cpp(
     """
     (vars1, reduced1), (vars2, reduced2) = one, other
     outer_only = dependent and reduced1 != ()
-    if one == other and not outer_only:
-        return True, inferred("same-loops")
-    if not reduced1 and vars1 == vars2 + reduced2:
-        return True, inferred("loops-with-reduction", pointwise=first, reduction=second)
+    if not outer_only and (one == other or (not reduced1 and vars1 == vars2 + reduced2)):
+        return Fit(True)
     if not reduced1 + reduced2 and 1 in (len(vars1), len(vars2)) and _elements(vars1) == _elements(vars2):
-        return None, inferred("equal-elements")
+        return Fit(None)  # they fit where the buffers have one size
     depth = min(len(vars1), len(vars2))
-    if dependent and depth and vars1[:depth] == vars2[:depth]:
-        if outer_only:
-            code: LoopsCode = (
-                "common-outer-loops-reduction" if outer_loops else "no-common-outer-loops-reduction"
-            )
-            return outer_loops, inferred(code, depth=depth, reduction=first)
-        return outer_loops, inferred(
-            "common-outer-loops" if outer_loops else "no-common-outer-loops", depth=depth
-        )
-    return False, inferred("dependent-loops-differ" if dependent else "independent-loops-differ")
+    equal = next((n for n in range(depth) if vars1[n] != vars2[n]), depth)
+    if outer_loops and depth and equal == depth:
+        return Fit(True, depth)
+    operands: Operands = {
+        "first_ranges": _tuple(vars1), "first_reduction": _tuple(reduced1),
+        "second_ranges": _tuple(vars2), "second_reduction": _tuple(reduced2),
+    }  # fmt: skip
+    if dependent:
+        operands["outer_depth"] = equal
+    return Fit(False, None, "no-common-outer-loop" if outer_only else "loop-ranges-differ", operands)
+
+
+def _tuple(dims: Dims) -> str:
+    return f"({', '.join(map(str, dims))})"
 
 
 def _elements(dims: Dims) -> int | str:
@@ -223,21 +239,22 @@ def _elements(dims: Dims) -> int | str:
     return prod(numbers) if len(numbers) == len(dims) else "*".join(map(str, dims))
 
 
-def _fit_triton(numel1: Dim | Dims, rnumel1: Dim | Dims, numel2: Dim | Dims, rnumel2: Dim | Dims) -> LoopFit:
+def _fit_triton(numel1: Dim, rnumel1: Dim | Dims, numel2: Dim, rnumel2: Dim | Dims) -> Fit:
     """The rules of `can_fuse` in `codegen/simd.py`: one grid and one reduction for a whole kernel."""
     if (numel1, rnumel1) == (numel2, rnumel2):
-        return True, inferred("same-numel")
-    if rnumel1 == 1 and rnumel2 == 1:
-        return False, inferred("numels-differ")
-    if rnumel1 != 1 and rnumel2 != 1:
-        return False, inferred("reductions-differ")
+        return Fit(True)
+    operands: Operands = {
+        "first_numel": numel1, "second_numel": numel2,
+        "first_rnumel": str(rnumel1), "second_rnumel": str(rnumel2),
+    }  # fmt: skip
+    if (rnumel1 == 1) == (rnumel2 == 1):
+        return Fit(False, None, "numels-differ" if rnumel1 == 1 else "reductions-differ", operands)
     pointwise, results, reduced = (numel1, numel2, rnumel2) if rnumel1 == 1 else (numel2, numel1, rnumel1)
     if pointwise == results:
-        return True, inferred("numel-of-result")
+        return Fit(True)
     if isinstance(pointwise, int) and isinstance(results, int) and isinstance(reduced, int):
-        fits = pointwise == results * reduced
-        return fits, inferred("numel-of-input" if fits else "numel-of-neither")
-    return None, inferred("symbolic-numels")
+        return Fit(pointwise == results * reduced, None, "numel-of-neither", operands)
+    return Fit(None)
 
 
 class _Uses:

@@ -7,19 +7,17 @@ one part can be a graph's and they do not say the same, none is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from inductor_probe.analysis.fusion.refusals import explain
 from inductor_probe.analysis.graph import index_of, without_subgraphs
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.fusion import FusionStep, LogMatch, PairAttempt
-from inductor_probe.model.logs import CompilerLogs, FusionLog, FusionRound
+from inductor_probe.model.fusion import LogMatch
+from inductor_probe.model.logs import CompilerLogs, FusionAttempt, FusionLog
 from inductor_probe.model.proof import inferred, read
+from inductor_probe.model.span import Problem
 
-BENCHMARK = "(benchmark)"
-"""The start of the reason of a pair that was refused because it was timed."""
 _JOINED_OUTSIDE = ("ForeachKernelSchedulerNode", "GroupedSchedulerNode", "FusedMixOrderReductions")
 
 
@@ -175,16 +173,14 @@ class Replay(NamedTuple):
     """What the log's fusions make of the nodes it starts from.
 
     Attributes:
-        steps: the fusions in order.
         groups: sets of unfused nodes at the end.
         logged: False when this torch lists only what it could fuse (2.2): `groups` are those at the start.
-        gaps: fusions of what the steps before do not make: lines are missing from the log.
+        gaps: fusions of what the lines before do not make: lines are missing from the log.
     """
 
-    steps: tuple[FusionStep, ...]
     groups: frozenset[frozenset[str]]
     logged: bool
-    gaps: tuple[FusionStep, ...]
+    gaps: tuple[FusionAttempt, ...]
 
 
 def replay(log: FusionLog, graph: CompiledGraph) -> Replay:
@@ -194,78 +190,29 @@ def replay(log: FusionLog, graph: CompiledGraph) -> Replay:
     """
     start = _start(log) or list(index_of(graph).before.members.values())
     groups = {name: frozenset(members) for members in start for name in members}
-    steps: list[FusionStep] = []
-    gaps: list[FusionStep] = []
-    for row in log.rounds:
-        shared = {(score.first, score.second): score.amount for score in row.shared}
-        for attempt in row.attempts:
-            if attempt.outcome != "fused":
-                continue
-            joined: frozenset[str] = frozenset()
+    gaps: list[FusionAttempt] = []
+    attempts = [attempt for row in log.rounds for attempt in row.attempts]
+    for attempt in attempts:
+        if attempt.outcome == "fused":
             sides = [frozenset(side.split("_")) for side in (attempt.first, attempt.second)]
-            known = all(groups.get(name) == side for side in sides for name in side)
-            joined = joined.union(*(groups.get(name, {name}) for side in sides for name in side))
+            if not all(groups.get(name) == side for side in sides for name in side):
+                gaps.append(attempt)
+            joined = frozenset[str]().union(*(groups.get(name, {name}) for side in sides for name in side))
             groups.update(dict.fromkeys(joined, joined))
-            named = dict.fromkeys((*attempt.first.split("_"), *attempt.second.split("_")))
-            pair = attempt.first, attempt.second
-            nodes = (*named, *sorted(joined - named.keys()))
-            step = FusionStep(len(steps) + 1, row.number, *pair, nodes, shared.get(pair), attempt.span)
-            steps.append(step)
-            if not known:
-                gaps.append(step)
-    logged = not any(attempt.outcome == "possible" for row in log.rounds for attempt in row.attempts)
-    return Replay(tuple(steps), frozenset(groups.values()), logged, tuple(gaps))
+    logged = not any(attempt.outcome == "possible" for attempt in attempts)
+    return Replay(frozenset(groups.values()), logged, tuple(gaps))
 
 
-def mentions(
-    log: FusionLog, first: frozenset[str], second: frozenset[str], producers: Mapping[str, str]
-) -> tuple[PairAttempt, ...]:
-    """Return what the log says of pairs that have a node of `first` and one of `second` on their sides."""
-
-    def is_about(attempt: PairAttempt) -> bool:
-        one, other = frozenset(attempt.first.split("_")), frozenset(attempt.second.split("_"))
-        if any(side & first and side & second for side in (one, other)):
-            return False
-        return bool((one & first and other & second) or (other & first and one & second))
-
-    attempts = (attempt for row in log.rounds for attempt in round_attempts(row, producers))
-    return tuple(attempt for attempt in attempts if is_about(attempt))
-
-
-def round_attempts(row: FusionRound, producers: Mapping[str, str]) -> Iterator[PairAttempt]:
-    """Yield every pair of a round in the order of the log.
-
-    What a pair shares is logged before it is refused or fused, in another log: both are one entry. Where each
-    log has a file of its own, lines of one millisecond have no order, so that only names and rounds are used.
-    `producers` names the node that writes each buffer: a pair that was timed is named by its buffers.
-    """
-    shared = {(score.first, score.second): score for score in row.shared}
-    decided = {(attempt.first, attempt.second) for attempt in row.attempts}
-    entries: list[tuple[int, PairAttempt]] = []
-    for attempt in row.attempts:
-        pair = attempt.first, attempt.second
-        refusal = explain(attempt.reason) if attempt.reason is not None else None
-        amount = shared[pair].amount if pair in shared else None
-        entry = PairAttempt(
-            row.number, *pair, attempt.outcome, refusal, amount, attempt.applying, span=attempt.span
+def log_problems(graph: CompiledGraph, matched: Matched) -> Iterator[Problem]:
+    """Yield where the log and the IR after fusion disagree, group by group."""
+    if matched.log is None or matched.match.state != "disagrees":
+        return
+    result, index = replay(matched.log, graph), index_of(graph)
+    for gap in result.gaps:
+        yield Problem(
+            f"the log fuses {gap.first} with {gap.second}, but no earlier line creates them", gap.span
         )
-        entries.append((attempt.order, entry))
-    present = {candidate.name for candidate in row.candidates}
-    for pair, score in shared.items():
-        if pair in decided or (row.possible == 0 and present and not present.issuperset(pair)):
-            continue  # the latter is a late line of the round before
-        without_reason = row.possible == 0
-        entry = PairAttempt(
-            row.number, *pair, "scored", None, score.amount, without_reason=without_reason, span=score.span
-        )
-        entries.append((score.order, entry))
-    for timed in row.benchmarks:
-        first, second = (
-            "_".join(producers.get(name, name) for name in side) for side in (timed.first, timed.second)
-        )
-        refusal = None if timed.faster else explain(f"{BENCHMARK} cause {timed.factor:g}x slowdown")
-        what: Literal["possible", "refused"] = "possible" if timed.faster else "refused"
-        entry = PairAttempt(row.number, first, second, what, refusal, applying=True, span=timed.span)
-        entries.append((timed.order, entry))
-    entries.sort(key=lambda entry: entry[0])
-    yield from (attempt for _, attempt in entries)
+    after = set(map(frozenset, index.post.members.values()))
+    for group in sorted(result.groups - after, key=sorted):
+        name = "_".join(sorted(group, key=lambda member: index.before.place.get(member, 0)))
+        yield Problem(f"the log ends with {name}, but the IR has no such node", matched.match.span)

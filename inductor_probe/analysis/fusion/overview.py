@@ -1,204 +1,165 @@
-"""Fusion in a graph: rounds, groups, refusals by reason, and which pairs were not fused."""
+"""Fusion of a graph, a node and a pair: the decisions about them, with rounds, groups and the IR's facts.
+
+The decisions are those that were recorded, or else those that `decisions.py` reads in torch's log.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
-from inductor_probe.analysis.fusion.facts import members_of, shared_buffers, total_bytes
-from inductor_probe.analysis.fusion.log import Matched, replay, round_attempts
-from inductor_probe.analysis.fusion.refusals import settings_for, traits_of
+from inductor_probe.analysis.causes.pairs import is_between
+from inductor_probe.analysis.fusion.facts import members_of, pair_facts
+from inductor_probe.analysis.fusion.log import Matched, log_problems
 from inductor_probe.analysis.graph import index_of, without_subgraphs
 from inductor_probe.analysis.links import links
+from inductor_probe.errors import ProbeError
+from inductor_probe.model.cause import Cause, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.fusion import (
+    FusionDecision,
     FusionGroup,
     GraphFusion,
     NodeFusion,
-    PairAttempt,
-    RefusalCount,
+    PairFacts,
     RoundRow,
-    UnfusedPair,
 )
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.logs import FusionRound
-from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.span import Problem
 
-_MOST_COUNTED = 2000
-"""Pairs whose shared bytes are counted from the IR."""
 
+def fusion_of_graph(
+    graph: CompiledGraph, matched: Matched, decisions: Iterable[Decision], causes: Sequence[Cause]
+) -> GraphFusion:
+    """Return what was fused in the graph and what was not.
 
-def fusion_of_graph(graph: CompiledGraph, matched: Matched) -> GraphFusion:
-    """Return what was fused in the graph and what was refused; `matched` is its part of the log."""
-    graph = without_subgraphs(graph)
-    index = index_of(graph)
-    log = matched.log
-    steps = replay(log, graph).steps if log else ()
-    made_by: dict[str, list[int]] = {}
-    for step in steps:
-        if top := index.post.top.get(step.nodes[0]):
-            made_by.setdefault(top.name, []).append(step.number)
-    rounds = log.rounds if log else ()
-    pairs = _pairs_of(graph, matched)
+    Args:
+        graph: as read. matched: its part of the log.
+        decisions: about fusion, recorded or read in the log. causes: of those that torch kept in the end.
+    """
+    graph, steps = without_subgraphs(graph), _steps(decisions)
     return GraphFusion(
         graph=graph.name,
         nodes_before=len(graph.pre),
         nodes_after=len(graph.post),
         log=matched.match,
-        rounds=tuple(map(_round, rounds)),
+        rounds=tuple(map(_round, matched.log.rounds if matched.log else ())),
+        groups=tuple(_group(graph, top, steps) for top in graph.post),
         steps=steps,
-        groups=tuple(_group(graph, top, *made_by.get(top.name, ())) for top in graph.post),
-        refusals=tuple(pairs.counts()),
-        unfused=tuple(pairs.unfused()),
+        causes=tuple(causes),
         problems=tuple(log_problems(graph, matched)),
     )
 
 
-def fusion_of_node(graph: CompiledGraph, matched: Matched, name: str) -> NodeFusion:
-    """Return the part of `fusion_of_graph` that is about a node, a fused one, or what writes a buffer.
+def fusion_of_node(
+    graph: CompiledGraph,
+    matched: Matched,
+    name: str,
+    decisions: Iterable[Decision],
+    *,
+    why: Callable[[], GraphCauses],
+) -> NodeFusion:
+    """Return what is known of a node, a fused one, or what writes a buffer; `why` returns the causes.
 
     Raises:
         NotFoundError: the graph has nothing of that name.
     """
-    members = members_of(graph, name)
-    fusion = fusion_of_graph(graph, matched)
-    groups = [group for group in fusion.groups if not set(members).isdisjoint(group.nodes)]
-    names = {group.name for group in groups}
+    members, tops = members_of(graph, name), index_of(graph).post.top
+    groups = {top.name: top for member in members if (top := tops.get(member))}
+    steps = tuple(one for one in _steps(decisions) if any(not {*members}.isdisjoint(x) for x in one.subjects))
     return NodeFusion(
         graph=graph.name,
         name=name,
         nodes=members,
-        log=fusion.log,
-        group=groups[0] if len(groups) == 1 else None,
-        steps=tuple(step for step in fusion.steps if not set(members).isdisjoint(step.nodes)),
-        unfused=tuple(pair for pair in fusion.unfused if pair.first in names or pair.second in names),
-        problems=fusion.problems,
+        log=matched.match,
+        group=_group(graph, next(iter(groups.values())), steps) if len(groups) == 1 else None,
+        steps=steps,
+        causes=why().causes,
+        problems=tuple(log_problems(graph, matched)),
     )
 
 
-def group_of(graph: CompiledGraph, members: frozenset[str]) -> FusionGroup | None:
-    """Return the node after fusion that holds all `members`, if one does."""
-    after = index_of(graph).post
-    tops = {top.name: top for name in members if (top := after.top.get(name))}
-    if len(tops) != 1 or any(name not in after.top for name in members):
-        return None
-    return _group(graph, next(iter(tops.values())))
+def fusion_of_pair(
+    graph: CompiledGraph,
+    matched: Matched,
+    first: str,
+    second: str,
+    decisions: Iterable[Decision],
+    *,
+    why: Callable[[], GraphCauses],
+) -> FusionDecision:
+    """Say whether two nodes were fused, when, or why not.
+
+    Args:
+        graph, matched, decisions: as of `fusion_of_graph`.
+        first, second: nodes, fused ones, or buffers that a node writes. why: returns the causes about both.
+
+    Raises:
+        NotFoundError: a name that the graph does not have. ProbeError: both name the same node.
+    """
+    log = matched.log
+    candidates = next((row.candidates for row in log.rounds if row.candidates), ()) if log else ()
+    origins = {member.node: member.origins for candidate in candidates for member in candidate.members}
+    facts = pair_facts(graph, first, second, origins)
+    one, other = frozenset(facts.first.nodes), frozenset(facts.second.nodes)
+    if one & other:
+        both = ", ".join(sorted(one & other))
+        raise ProbeError(f"{first} and {second} both name {both}", "name two different nodes or buffers")
+    causes = why().causes
+    tops = {top.name if (top := index_of(graph).post.top.get(name)) else "" for name in one | other}
+    top = index_of(graph).post.node.get(next(iter(tops))) if len(tops) == 1 else None
+    kernel = facts.first.kernel
+    tried = tuple(row for row in decisions if row.kind == "fusion" and is_between(row, one, other))
+    return FusionDecision(
+        graph=graph.name,
+        outcome="fused" if top else next((cause.outcome for cause in causes if cause.outcome), None),
+        facts=facts,
+        log=matched.match,
+        group=_group(graph, top, _steps(tried)) if top else None,
+        same_kernel=kernel if not top and kernel == facts.second.kernel else None,
+        tried=tried,
+        causes=tuple(causes),
+        problems=(
+            *log_problems(graph, matched),
+            *_contradictions(graph, facts, tried, is_fused=top is not None),
+        ),
+    )
 
 
-def _group(graph: CompiledGraph, top: SchedulerNode, *steps: int) -> FusionGroup:
+def _contradictions(
+    graph: CompiledGraph, facts: PairFacts, tried: Iterable[Decision], *, is_fused: bool
+) -> Iterator[Problem]:
+    """Yield where the log and the IR say different things of a pair."""
+    both = f"{facts.first.name} and {facts.second.name}"
+    sides = {facts.first.nodes, facts.second.nodes}
+    shares = any(row.bytes for row in facts.shared if row.matches)
+    for row in tried:
+        text = str(row.operand("text"))
+        if row.outcome == "fused" and row.knowledge == "read" and graph.post and not is_fused:
+            yield Problem(f"the log fuses {both}, but the IR after fusion does not", row.span)
+        if {*row.subjects} == sides and text.startswith("intermediate nodes"):
+            yield Problem(f"the log says that nodes run between {both}, but the IR shows none", row.span)
+        if {*row.subjects} == sides and text == "no shared data" and shares:
+            yield Problem(f"the log says that {both} share no data, but the IR shows that they do", row.span)
+
+
+def _steps(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+    """Return the fusions in order."""
+    return tuple(sorted((one for one in decisions if one.step), key=lambda one: one.step or 0))
+
+
+def _group(graph: CompiledGraph, top: SchedulerNode, steps: Iterable[Decision]) -> FusionGroup:
     nodes = index_of(graph).post.members[top.name]
     linked = links(graph).nodes
     kernels = {link.kernel for name in nodes if (link := linked.get(name))}
-    return FusionGroup(top.name, top.kind, nodes, kernels.pop() if len(kernels) == 1 else None, steps)
-
-
-def unfused_remarks(graph: CompiledGraph, matched: Matched) -> Iterator[Remark]:
-    """Yield what the log says of each pair that was tried and not fused, where decisions are not recorded."""
-    pairs = _pairs_of(graph, matched)
-    for row in pairs.unfused():
-        last = row.refusals[-1].reason if row.refusals and not row.without_reason else ""
-        span = pairs.by_pair[row.first, row.second][-1].span
-        yield Remark(
-            code="not-fused",
-            kind="missed",
-            subject=Subject("node", row.first),
-            also=(Subject("node", row.second),),
-            numbers=(("other", row.second), ("reason", last)),
-            cost=None if isinstance(row.shared, bool) else row.shared,
-            evidence=(span,) if span else (),
-            knowledge="read",
-        )
-
-
-def log_problems(graph: CompiledGraph, matched: Matched) -> Iterator[Problem]:
-    """Yield where the log and the IR after fusion disagree, group by group."""
-    if matched.log is None or matched.match.state != "disagrees":
-        return
-    result = replay(matched.log, graph)
-    for step in result.gaps:
-        yield Problem(
-            f"the log fuses {step.first} with {step.second}, but no earlier line creates them", step.span
-        )
-    index = index_of(graph)
-    after = set(map(frozenset, index.post.members.values()))
-    for group in sorted(result.groups - after, key=sorted):
-        name = "_".join(sorted(group, key=lambda member: index.before.place.get(member, 0)))
-        yield Problem(f"the log ends with {name}, but the IR has no such node", matched.match.span)
+    kernel = kernels.pop() if len(kernels) == 1 else None
+    made = (one.step for one in steps if one.step and {*nodes}.issuperset(chain(*one.subjects)))
+    return FusionGroup(top.name, top.kind, nodes, kernel, tuple(made))
 
 
 def _round(row: FusionRound) -> RoundRow:
     outcomes = [attempt.outcome for attempt in row.attempts]
     counts = outcomes.count("fused"), outcomes.count("refused")
     return RoundRow(row.number, row.nodes_before, row.nodes_after, row.possible, *counts)
-
-
-def _pairs_of(graph: CompiledGraph, matched: Matched) -> _Pairs:
-    """Return the attempts to fuse pairs in a graph's part of the fusion log; empty without a log."""
-    producers = index_of(graph).before.producer
-    rounds = matched.log.rounds if matched.log else ()
-    return _Pairs(graph, (attempt for row in rounds for attempt in round_attempts(row, producers)))
-
-
-class _Pairs:
-    """The mentions of pairs in the log, by the nodes after fusion that hold them, and by form of refusal."""
-
-    def __init__(self, graph: CompiledGraph, attempts: Iterable[PairAttempt]) -> None:
-        self.graph = graph
-        self.index = index_of(graph)
-        self.by_pair: dict[tuple[str, str], list[PairAttempt]] = {}
-        self.by_form: dict[str, list[PairAttempt]] = {}
-        self._tops: dict[str, str | None] = {}
-        for attempt in attempts:
-            if attempt.refusal is not None:
-                self.by_form.setdefault(attempt.refusal.form, []).append(attempt)
-            if names := self._names(attempt):
-                self.by_pair.setdefault(names, []).append(attempt)
-
-    def _names(self, attempt: PairAttempt) -> tuple[str, str] | None:
-        """The nodes after fusion on both sides, in order; None when they ended up in one."""
-        one, other = self._top(attempt.first), self._top(attempt.second)
-        if one is None or other is None or one == other:
-            return None
-        position = self.index.before.place
-        first, second = (position.get(top.partition("_")[0], 0) for top in (one, other))
-        return (other, one) if second < first else (one, other)
-
-    def _top(self, name: str) -> str | None:
-        if name not in self._tops:
-            after = self.index.post.top
-            tops = {after[part].name for part in name.split("_") if part in after}
-            self._tops[name] = tops.pop() if len(tops) == 1 else None
-        return self._tops[name]
-
-    def counts(self) -> list[RefusalCount]:
-        """Return the reasons, those of most unfused pairs first, with settings for these pairs."""
-        traits = {top.name: traits_of(top.leaves()) for top in self.graph.post}
-        rows: list[RefusalCount] = []
-        for form, attempts in self.by_form.items():
-            unfused = {names for attempt in attempts if (names := self._names(attempt))}
-            pairs = {frozenset((attempt.first, attempt.second)) for attempt in attempts}
-            kinds = ((traits[first], traits[second]) for first, second in unfused)
-            settings = settings_for(form, kinds, self.graph.runnable)
-            refusals = (attempt.refusal for attempt in attempts if attempt.refusal)
-            rows.append(RefusalCount(next(refusals), len(pairs), len(attempts), len(unfused), settings))
-        return sorted(rows, key=lambda row: (-row.unfused, -row.pairs))
-
-    def unfused(self) -> list[UnfusedPair]:
-        """Return the pairs, those that share most first."""
-        rows: list[UnfusedPair] = []
-        for names, attempts in self.by_pair.items():
-            refusals = dict.fromkeys(attempt.refusal for attempt in attempts if attempt.refusal)
-            logged = [attempt.shared for attempt in attempts if attempt.shared is not None]
-            shared = max(logged) if logged else self._shared(names)
-            rows.append(UnfusedPair(*names, tuple(refusals), shared, attempts[-1].without_reason))
-        return sorted(rows, key=lambda row: -(row.shared or 0))
-
-    def _shared(self, pair: tuple[str, str]) -> int | None:
-        """What the IR shows the two to share, by torch's count: before torch 2.5 no log has it."""
-        if len(self.by_pair) > _MOST_COUNTED:
-            return None
-        before = self.index.before
-        first, second = (
-            [before.leaf[name] for name in top.split("_") if name in before.leaf] for top in pair
-        )
-        return total_bytes(row.bytes for row in shared_buffers(first, second, before.layouts) if row.matches)

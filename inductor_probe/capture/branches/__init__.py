@@ -15,6 +15,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import functools
 import inspect
 import itertools
 import sys
@@ -27,7 +28,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from inductor_probe.capture.branches.sites import Branch, Condition, Exit, Sites, rewrite
+from inductor_probe.capture.branches.sites import Branch, Condition, Exit, Sites, constant, rewrite
 
 _ENTER = "__inductor_probe_branches__"
 """The global of a module under which its rewritten functions find `_enter`."""
@@ -169,6 +170,13 @@ class CallPath:
         """Return the attribute that a tested name was assigned last: `config.cpp.threads`; else the name."""
         return self._named.get(name, name)
 
+    def literal(self, text: str) -> int | float | None:
+        """Return the number that an expression of constants is, or a name to which such a one is assigned."""
+        try:
+            return constant(ast.parse(text, mode="eval").body, self.sites.constants)
+        except SyntaxError:
+            return None
+
     def all(self) -> list[SeenTest]:
         """Return the last result of each test that was made, the latest first."""
         made = sorted(self._seen.items(), key=lambda item: item[1][0], reverse=True)
@@ -304,6 +312,40 @@ def watch(function: Any, *nested: str) -> Watched:
     return Watched(plain, made[::-1], _compiled(defined, plain))
 
 
+class WatchedCopy:
+    """A watched copy of a Python function, which stays as it is: for what is asked too often to watch.
+
+    Raises:
+        CannotWatchError: as `watch`.
+    """
+
+    def __init__(self, function: Any) -> None:
+        plain = inspect.unwrap(getattr(function, "__func__", function))
+        if not isinstance(plain, FunctionType):
+            raise CannotWatchError(f"{function!r} is not a Python function")
+        self.ask = FunctionType(
+            plain.__code__, plain.__globals__, plain.__name__, plain.__defaults__, plain.__closure__
+        )
+        self.ask.__kwdefaults__, self.ask.__qualname__ = plain.__kwdefaults__, plain.__qualname__
+        self.sites = watch(self.ask).sites
+
+    def limit(self, pattern: str) -> Any:
+        """Return what stands in a test for the last `?` of a pattern: a number, or the value of a setting.
+
+        None where no test has this text, or something else stands there.
+        """
+        found = next((one for leaf in self.sites.leaves if (one := holes(leaf.text, pattern))), ("",))
+        try:
+            node = ast.parse(found[-1], mode="eval").body
+        except SyntaxError:
+            return None
+        names = ast.unparse(node).split(".")
+        value = self.ask.__globals__.get(names[0])
+        if isinstance(node, ast.Attribute) and value is not None:
+            return functools.reduce(lambda owner, name: getattr(owner, name, None), names[1:], value)
+        return constant(node, self.sites.constants)
+
+
 _ALL: list[Sites] = []
 """What rewritten functions report, by the number that they know it by."""
 
@@ -347,10 +389,10 @@ def _compiled(defined: ast.FunctionDef, function: FunctionType) -> CodeType:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _codes(constant)
+    for inside in code.co_consts:
+        if isinstance(inside, CodeType):
+            yield inside
+            yield from _codes(inside)
 
 
 def _face(code: CodeType) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -28,6 +28,9 @@ _OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
     ast.In: lambda item, container: item in container,
     ast.NotIn: lambda item, container: item not in container,
+}  # fmt: skip
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
 }  # fmt: skip
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -89,6 +92,7 @@ class Sites:
         assigning: conditions in whose branches a name is assigned that is returned, or its list added to.
         assigned: the conditions whose values are assigned to a name, by the name.
         named: attributes that are assigned to a name which is tested, with their text.
+        constants: the numbers that are assigned to a name.
     """
 
     file: str
@@ -105,6 +109,8 @@ class Sites:
         """Return a line as if the function returned there: the block that holds it and is the shortest."""
         around = [(last - first, within) for first, last, within in self.blocks if first <= line <= last]
         return Exit(line, min(around, key=lambda block: block[0])[1] if around else ())
+
+    constants: dict[str, int | float] = field(default_factory=dict)
 
 
 def rewrite(function: ast.FunctionDef, sites: Sites, enter: ast.expr) -> None:
@@ -177,6 +183,8 @@ class _Rewriter:
 
     def _assignment(self, node: ast.Assign | ast.AnnAssign, targets: Sequence[ast.expr]) -> None:
         names = {target.id for target in targets if isinstance(target, ast.Name)}
+        if node.value is not None and (number := constant(node.value, {})) is not None:
+            self._sites.constants.update(dict.fromkeys(names, number))
         if node.value is None or not names & (self._returned | self._tested):
             return
         if isinstance(node.value, ast.Attribute):
@@ -258,6 +266,19 @@ class _Rewriter:
         }
         method = next((name for name, is_set in flags.items() if is_set), "test")
         return _call(method, numbered.number, *operands), numbered
+
+
+def constant(node: ast.expr, names: Mapping[str, int | float]) -> int | float | None:
+    """Return the number that an expression of constants, and of these names, is; None where it is none."""
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return value
+        case ast.Name(id=name):
+            return names.get(name)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            one, other = constant(left, names), constant(right, names)
+            return _ARITHMETIC[type(op)](one, other) if one is not None and other is not None else None
+    return None
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:

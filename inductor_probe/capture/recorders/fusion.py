@@ -17,21 +17,32 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, stack
+from inductor_probe.capture.branches import CallPath, calls
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    path_of,
+    path_of_name,
+    place_of,
+    stack,
+    tests_of,
+)
 from inductor_probe.capture.recorders.extern_kernels import kernel_name
 from inductor_probe.capture.recorders.fusion_causes import (
     Cause,
+    Tests,
     common_buffers,
+    epilogue_cause,
     leaf_names,
     logged_cause,
     times_of,
     way_of,
 )
-from inductor_probe.capture.recorders.fusion_cpp import cpp_cause, undone_cause
+from inductor_probe.capture.recorders.fusion_cpp import WATCHED, cpp_cause, undone_cause
 from inductor_probe.capture.recorders.fusion_mix_order import mix_order_limit
 from inductor_probe.capture.recorders.fusion_rounds import (
     UNKNOWN,
@@ -46,6 +57,10 @@ from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
 KIND: DecisionKind = "fusion"
+_EPILOGUE = "template epilogue not satisfied"
+_LEGAL = ("Scheduler._can_fuse", "Scheduler.can_fuse")
+"""What says whether a pair is legal to fuse, by the release of torch."""
+_OUTER_LOOPS = "OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr"
 
 
 class _Recorder:
@@ -53,6 +68,7 @@ class _Recorder:
         self._log = log
         self._open: list[Rounds] = []
         self._is_checked = False
+        self._is_watched = False
         self._steps: WeakKeyDictionary[Any, list[tuple[int | None, frozenset[str]]]] = WeakKeyDictionary()
 
     def _rounds(self, scheduler: Any) -> Rounds | None:
@@ -64,6 +80,8 @@ class _Recorder:
 
         def fuse_and_record(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
             self._open.append(Rounds(scheduler, tuple(stack(sys._getframe(1)))))
+            if any(node.is_template() for node in scheduler.nodes):
+                self._watch()
             try:
                 result = fuse_nodes(scheduler, *args, **kwargs)
                 self._log.safely(self._record, self._open[-1])
@@ -117,11 +135,16 @@ class _Recorder:
             if rounds is None or first is second:
                 return ask(scheduler, first, second, *args, **kwargs)
             rounds.attempts.append(Attempt(first, second, place))
+            watching: AbstractContextManager[list[CallPath]]
+            watching = calls() if self._is_watched else nullcontext([])
             try:
-                result = ask(scheduler, first, second, *args, **kwargs)
+                with watching as made:
+                    result = ask(scheduler, first, second, *args, **kwargs)
             finally:
                 attempt = rounds.attempts.pop()
             is_refused = bool(result) is refused
+            if is_refused and (attempt.cause is None or attempt.is_epilogue):
+                self._log.safely(self._see, attempt, made)
             if refused and not is_refused:
                 return result  # no cycle: what can_fuse answered is the answer
             self._log.safely(self._answered, rounds, attempt, is_refused, sys._getframe(1))
@@ -129,9 +152,28 @@ class _Recorder:
 
         return ask_and_see
 
+    def _see(self, attempt: Attempt, made: list[CallPath]) -> None:
+        """Say which test refused an epilogue, or a pair without a word.
+
+        What asks of each pair is watched where there are templates, else from the first such refusal on.
+        """
+        path = next((path for name in _LEGAL if (path := path_of_name(name, made)) is not None), None)
+        is_epilogue = attempt.is_epilogue
+        cause: Cause = epilogue_cause(path, attempt.first) if is_epilogue else ("unlisted-test", {})
+        attempt.cause, attempt.tests = same(cause), tests_of(path)
+        self._watch()
+
+    def _watch(self) -> None:
+        if not self._is_watched:
+            self._is_watched = True
+            scheduler = sys.modules["torch._inductor.scheduler"]
+            is_split = hasattr(scheduler.Scheduler, "_can_fuse")
+            self._log.watch(scheduler, _LEGAL[0 if is_split else 1])
+
     def _answered(self, rounds: Rounds, attempt: Attempt, is_refused: bool, frame: FrameType) -> None:
         if rounds.attempts:  # a foreach node asks of its members: what refuses one of them refuses it
-            rounds.attempts[-1].cause = attempt.cause if is_refused else rounds.attempts[-1].cause
+            if is_refused:
+                rounds.attempts[-1].cause, rounds.attempts[-1].tests = attempt.cause, attempt.tests
             return
         groups = rounds.names(attempt.first), rounds.names(attempt.second)
         key: Key = frozenset(groups)
@@ -145,7 +187,7 @@ class _Recorder:
         cause = attempt.cause or same(UNKNOWN)
         rounds.answers[key] = Answer(
             groups, "refused", cause if is_refused else None, attempt.place, rounds.stack_of(frame),
-            rounds.round, rounds.time, attempt.score, before.times + 1 if before else 1,
+            rounds.round, rounds.time, attempt.score, before.times + 1 if before else 1, attempt.tests,
         )  # fmt: skip
         if is_refused:
             rounds.allowed.pop(key, None)
@@ -166,13 +208,14 @@ class _Recorder:
         attempt = rounds.attempts[-1] if rounds.attempts else None
         pair = (attempt.first, attempt.second) if attempt else None
         place = rounds.stack_of(frame)[0]
-        seen = logged_cause(form, args, pair, frame)
+        seen: Any = logged_cause(form, args, pair, frame)
+        tests: Tests = ()
         if pair is not None and (limit := mix_order_limit(form, *pair)):
-            operands, place = limit
-            seen = "mix-order-limit", operands
+            seen, tests, place = limit
         cause = seen if callable(seen) else rounds.same(*seen)
         if attempt is not None:
-            attempt.cause, attempt.place = cause, place
+            attempt.cause, attempt.place, attempt.tests = cause, place, tests
+            attempt.is_epilogue = form == _EPILOGUE
             return
         nodes = rounds.nodes.get(why.name1), rounds.nodes.get(why.name2)  # when a benchmark has ended
         answer = rounds.answers.get(rounds.key(*nodes)) if all(nodes) else None
@@ -309,13 +352,14 @@ class _Recorder:
         before = rounds.answers.get(key)
         rounds.time += 1
         rounds.steps += 1
+        code, more = way_of(first, second, result)
         operands: dict[str, Operand] = {"round": rounds.round, "step": rounds.steps}
-        if before is not None and before.shared is not None:
+        # Of reductions in two orders the score is the number of their elements.
+        if before is not None and before.shared is not None and code != "mix-order-reductions":
             operands["shared_bytes"] = before.shared
         if key in rounds.scores:
             operands["score"] = rounds.scores[key]
         operands["buffers"] = common_buffers(first, second)
-        code, more = way_of(first, second, result)
         if rounds.may_reorder:
             more["reordered"] = True
         cause: Cause = code, {**operands, **more, **rounds.timed.get(key, {})}
@@ -388,7 +432,7 @@ class _Recorder:
             number = self._log.record(
                 KIND, answer.groups, answer.outcome, code, answer.place, operands=row,
                 key=key, frames=answer.frames, times=answer.times,
-                speculative=answer.outcome != "fused" and not is_kept,
+                speculative=answer.outcome != "fused" and not is_kept, tests=answer.tests,
             )  # fmt: skip
             if answer.outcome == "fused":
                 steps.append((number, frozenset(itertools.chain(*answer.groups))))
@@ -405,24 +449,27 @@ class _Recorder:
     # C++
 
     def around_backend(self, can_fuse: Callable[..., Any], *, vertical: bool) -> Callable[..., Any]:
-        """Return `CppScheduling.can_fuse_*` so that the predicate that was false is known: it logs none."""
+        """Return `CppScheduling.can_fuse_*` so that the test that decided is known: it logs none."""
         place = place_of(can_fuse)
 
         def ask_and_see(scheduling: Any, first: Any, second: Any) -> Any:
-            result = can_fuse(scheduling, first, second)
+            with calls() as made:
+                result = can_fuse(scheduling, first, second)
             rounds = self._rounds(scheduling.scheduler)
             if not result and rounds is not None and rounds.attempts:
-                self._log.safely(self._refused_by_cpp, rounds.attempts[-1], place, first, second, vertical)
+                attempt, path = rounds.attempts[-1], path_of(can_fuse, made)
+                attempt.place = place
+                refused = functools.partial(cpp_cause, path, first, second, vertical=vertical)
+                self._log.safely(self._refused_by_cpp, rounds, attempt, refused)
             return result
 
         return ask_and_see
 
     def _refused_by_cpp(
-        self, attempt: Attempt, place: TorchFrame, first: Any, second: Any, vertical: bool
+        self, rounds: Rounds, attempt: Attempt, cause_of: Callable[[], tuple[Cause, Tests]]
     ) -> None:
-        attempt.place = place
-        limit = sys.modules["torch._inductor.config"].cpp.max_horizontal_fusion_size
-        attempt.cause = same(cpp_cause(first, second, limit, vertical=vertical))
+        cause, attempt.tests = cause_of()
+        attempt.cause = rounds.same(*cause)
 
     def around_outer_loops(self, codegen: Callable[..., Any]) -> Callable[..., Any]:
         """Return `codegen_outer_loop_node` so that it is seen where it undoes a fusion without a check.
@@ -435,18 +482,20 @@ class _Recorder:
             self._is_checked = False
             result = codegen(scheduling, node, *args, **kwargs)
             if not self._is_checked:
-                self._log.safely(self._undone, place, node, UNKNOWN)
+                self._log.safely(self._undone, place, node, UNKNOWN, ())
             return result
 
         return codegen_and_see
 
-    def checked(self, place: TorchFrame, result: Any, node: Any, proxies: Any, depth: Any) -> None:
+    def checked(
+        self, place: TorchFrame, path: CallPath | None, result: Any, node: Any, proxies: Any, _: Any
+    ) -> None:
         """Record an outer loop fusion that is undone when its code is generated."""
         self._is_checked = True
         if not result:
-            self._undone(place, node, undone_cause(node, proxies))
+            self._undone(place, node, *undone_cause(path, node, proxies))
 
-    def _undone(self, place: TorchFrame, node: Any, cause: Cause) -> None:
+    def _undone(self, place: TorchFrame, node: Any, cause: Cause, tests: Tests) -> None:
         """Record that a fused node is taken apart; the steps that made it were tries."""
         nests = [leaf_names(nest) for nest in node.get_outer_nodes()]
         everyone = {name for nest in nests for name in nest}
@@ -455,7 +504,8 @@ class _Recorder:
                 self._log.revise(number, speculative=True)
         code, operands = cause
         self._log.record(
-            KIND, tuple(nests), "undone", code, place, operands=operands, key=("undone", tuple(nests))
+            KIND, tuple(nests), "undone", code, place, operands=operands, key=("undone", tuple(nests)),
+            tests=tests,
         )  # fmt: skip
 
 
@@ -509,14 +559,13 @@ def _hook_cpp(module: Any, log: DecisionLog) -> None:
     recorder = _recorder(log)
     if not hasattr(sys.modules["torch._inductor.scheduler"].Scheduler, "fuse_two_nodes"):
         wrap(module, "CppScheduling.fuse", log.observed(recorder.fused_by_backend))
+    for name in WATCHED:
+        log.watch(module, f"CppScheduling.{name}")
+    log.watch(module, _OUTER_LOOPS, "_inner")
     places = {"CppScheduling.can_fuse_horizontal": False, "CppScheduling.can_fuse_vertical": True}
     for name, vertical in places.items():
         wrap(module, name, functools.partial(recorder.around_backend, vertical=vertical))
-    wrap(
-        module,
-        "OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr",
-        log.observed(recorder.checked),
-    )
+    wrap(module, _OUTER_LOOPS, log.followed(recorder.checked))
     wrap(module, "CppScheduling.codegen_outer_loop_node", recorder.around_outer_loops)
 
 

@@ -7,20 +7,54 @@ made once for each pair that is recorded, not for each of the many times that to
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, TypeAlias
 
-from inductor_probe.capture.recorders.decision_log import printed
-from inductor_probe.model.decision import CauseCode, Operand
+from inductor_probe.capture.branches import CallPath, CannotWatchError, WatchedCopy, calls, holes
+from inductor_probe.capture.recorders.decision_log import decides, path_of_name, printed
+from inductor_probe.capture.torch_places import watched_copy
+from inductor_probe.model.decision import CauseCode, Operand, TorchTest
 from inductor_probe.model.fusion_reasons import REASONS
 
 Cause: TypeAlias = tuple[CauseCode, dict[str, Operand]]
 LazyCause: TypeAlias = Callable[[], Cause]
+Tests: TypeAlias = tuple[TorchTest, ...]
 
-_DISTANCE_LIMIT = 64  # a literal in Scheduler.are_long_distant_nodes
-_REUSE_FACTOR = 32  # a literal in Scheduler.can_fusion_increase_peak_memory
+_DISTANCE = "proximity_score > ?"
+_NODES, _SCORE = "len(node1.get_nodes()) + len(node2.get_nodes()) > ?", "shared_data_score < ?"
+_BUFFERS = "scheduler.fusion_prevent_too_many_reads_and_writes(node1, node2, ?)"
+_REUSED = "?statically_known_gt(memory_overhead, ? * bw_saving)"
+
+
+def asked_again(name: str, *args: Any) -> tuple[Any, CallPath | None]:
+    """Return what a watched copy of a function of the scheduler says, and which way it went.
+
+    It has to be one that changes nothing; torch has asked it just before. None where it cannot be watched.
+    """
+    copy = _copy("torch._inductor.scheduler", name)
+    if copy is None:
+        return None, None
+    with calls() as made:
+        says = copy.ask(*args)
+    return says, path_of_name(name, made)
+
+
+@functools.cache
+def _copy(module: str, name: str) -> WatchedCopy | None:
+    try:
+        return watched_copy(sys.modules[module], name)
+    except CannotWatchError:
+        return None
+
+
+def _limit(which: str, name: str, pattern: str) -> dict[str, Operand]:
+    """Return what `InductorChoices` compares with in a test: torch's literal, or the setting there."""
+    copy = _copy("torch._inductor.choices", f"InductorChoices.{name}")
+    value = copy.limit(pattern) if copy is not None else None
+    return {which: value} if isinstance(value, int | float) else {}
 
 
 def logged_cause(
@@ -50,8 +84,6 @@ def logged_cause(
             return _later(unshared, _by_buffer(first), _by_buffer(second), state)
         case "dependency-differs":
             return _dependency(first, second, frame.f_locals)
-        case "epilogue-fusion-off":
-            return _later(_epilogue, first, second)
     operands |= _compared(code, first, second, frame)
     return code, operands
 
@@ -64,16 +96,17 @@ def _compared(code: CauseCode, first: Any, second: Any, frame: FrameType) -> dic
             return {"node": str(variables.get("op_name")), "buffer": str(variables.get("name"))}
         case "fusion-size-limit":
             nodes = len(first.get_nodes()) + len(second.get_nodes())
-            return {"nodes": nodes, **_limit("max_fusion_size")}
+            return {"nodes": nodes, **_limit("limit", "can_fuse", _NODES)}
         case "too-many-buffers":
-            return _limit("max_fusion_unique_io_buffers")
+            return _limit("limit", "can_fuse", _BUFFERS)
         case "few-shared-bytes":
-            return {"threshold": _config("score_fusion_memory_threshold")}
+            return _limit("threshold", "can_fuse_horizontal", _SCORE)
         case "distant-nodes":
-            distance = max(abs(first.min_order - second.max_order), abs(second.min_order - first.max_order))
-            return {"distance": distance, "limit": _DISTANCE_LIMIT}
+            _, path = asked_again("Scheduler.are_long_distant_nodes", first.scheduler, first, second)
+            seen = path.tested(_DISTANCE) if path is not None else None
+            return dict(zip(("distance", "limit"), seen.values, strict=True)) if seen is not None else {}
         case "peak-memory":
-            return {"reusable_elements": _reusable_elements(first, second), "factor": _REUSE_FACTOR}
+            return _reusable(first, second)
         case "cycle":
             return {"through": _through(first, second)}
         case "tiling-not-of-reduction" | "ranges-do-not-split" | "numel-of-neither":
@@ -128,8 +161,8 @@ def _by_buffer(node: Any) -> _Uses:
     updates = _updates(node)
     for does, deps in (("writes", node.read_writes.writes), ("reads", node.read_writes.reads)):
         for dep in deps:
-            if hasattr(dep, "mutating_buf"):
-                continue  # a WeakDep orders two nodes, and moves no data
+            if _is_order(dep):
+                continue
             if dep.name in updates and not hasattr(dep, "var_names"):
                 uses.setdefault(dep.name, []).append(("updates", updates[dep.name]))
             else:
@@ -185,7 +218,7 @@ def _dependency(first: Any, second: Any, variables: Mapping[str, Any]) -> LazyCa
     left = next((dep for deps in remaining.values() for dep in deps if dep.name in names), None)
     if left is None:
         return lambda: ("dependency-differs", {})
-    is_weak = hasattr(left, "mutating_buf")
+    is_weak = _is_order(left)
     write = next((dep for dep in first.read_writes.writes if dep.name == left.name), None)
     if is_weak:  # the second may overwrite only when the first has read
         real = _real_name(second, left.mutating_buf)
@@ -210,24 +243,35 @@ def _real_name(node: Any, mutating: str) -> str:
 
 
 def common_buffers(first: Any, second: Any) -> tuple[str, ...]:
-    """Return the buffers that both nodes use, in the order of the first."""
-    names = {dep.name for dep in (*second.read_writes.reads, *second.read_writes.writes)}
-    used = (dep.name for dep in (*first.read_writes.writes, *first.read_writes.reads))
-    return tuple(dict.fromkeys(name for name in used if name in names))
+    """Return the buffers whose bytes `Scheduler.score_fusion_memory` counts, in the order of the first.
+
+    It counts equal deps. Where it counts by name, of templates, or none is equal, they are all that both use.
+    """
+    others = {*second.read_writes.reads, *second.read_writes.writes}
+    mine = [dep for dep in (*first.read_writes.writes, *first.read_writes.reads) if not _is_order(dep)]
+    names = {dep.name for dep in others if not _is_order(dep)}
+    is_template = first.is_template() or second.is_template()
+    equal = [] if is_template else [dep.name for dep in mine if dep in others]
+    return tuple(dict.fromkeys(equal or [dep.name for dep in mine if dep.name in names]))
+
+
+def _is_order(dep: Any) -> bool:
+    """Whether a dep orders two nodes, and moves no data: a `WeakDep`."""
+    return hasattr(dep, "mutating_buf")
 
 
 # Templates
 
 
-def _epilogue(template: Any, second: Any) -> Cause:
-    """Return which of the conditions in `Scheduler._can_fuse` an epilogue of a template does not meet."""
-    if second.is_reduction():
+def epilogue_cause(path: CallPath | None, template: Any) -> Cause:
+    """Return which leg of the condition of `Scheduler._can_fuse` an epilogue of a template does not meet."""
+    if decides(path, "node2.is_reduction()"):
         return "epilogue-reduces", {}
-    buffer = template.get_template_node()
-    own = getattr(buffer, "allow_epilogue_fusion", None)  # a template's own setting comes first
-    if not (_config("epilogue_fusion") if own is None else own):
+    if decides(path, "_is_epilogue_fusion_enabled(node1)") or decides(path, "config.epilogue_fusion"):
+        own = getattr(template.get_template_node(), "allow_epilogue_fusion", None)
         return "epilogue-fusion-off", {"template_setting": own is not None}
-    return "epilogue-mutates", {}
+    is_seen = decides(path, "node2.has_aliasing_or_mutation()")
+    return ("epilogue-mutates" if is_seen else "unlisted-test"), {}
 
 
 # Other operands
@@ -238,14 +282,6 @@ def is_cpu(first: Any, second: Any) -> bool:
     return any(node.get_device() is not None and node.get_device().type == "cpu" for node in (first, second))
 
 
-def _config(name: str) -> Any:
-    return getattr(sys.modules["torch._inductor.config"], name, None)
-
-
-def _limit(name: str) -> dict[str, Operand]:
-    return {"limit": int(_config(name) or 0)}
-
-
 def _numels(first: Any, second: Any) -> dict[str, Operand]:
     (_, (numel1, rnumel1)), (_, (numel2, rnumel2)) = first.group, second.group
     return {
@@ -254,19 +290,14 @@ def _numels(first: Any, second: Any) -> dict[str, Operand]:
     }  # fmt: skip
 
 
-def _reusable_elements(first: Any, second: Any) -> int:
-    """Return what `Scheduler.can_fusion_increase_peak_memory` sums: memory that the second could reuse."""
-    key = sys.modules["torch._inductor.codegen.wrapper"].buffer_reuse_key
-
-    def keys(node: Any) -> set[Any]:
-        buffers = (node.scheduler.name_to_buf.get(dep.name) for dep in node.read_writes.reads)
-        return {
-            key(buffer.node)
-            for buffer in buffers
-            if buffer and len(buffer.users) == 1 and buffer.node.has_tensor_output()
-        }
-
-    return sum(int(row[2]) for row in keys(first) & keys(second))
+def _reusable(first: Any, second: Any) -> dict[str, Operand]:
+    """Return what `Scheduler.can_fusion_increase_peak_memory` compared: memory to be reused, and a factor."""
+    _, path = asked_again("Scheduler.can_fusion_increase_peak_memory", first.scheduler, first, second)
+    seen = path.tested(_REUSED) if path is not None else None
+    if path is None or seen is None:
+        return {}
+    factor = path.literal((holes(seen.text, _REUSED) or ("", ""))[1])
+    return {"reusable_elements": seen.values[0], **({"factor": factor} if factor is not None else {})}
 
 
 def _through(first: Any, second: Any) -> tuple[str, ...]:
@@ -306,7 +337,8 @@ def way_of(first: Any, second: Any, fused: Any) -> Cause:
     if depth is not None:
         return "outer-loops", {"depth": int(depth)}
     if type(fused).__name__ == "FusedMixOrderReductions" and not _is_mixed(first):
-        return "mix-order-reductions", {}
+        rules = sys.modules["torch._inductor.scheduler"].MixOrderReduction
+        return "mix-order-reductions", {"buffers": tuple(rules.get_common_read(first, second))}
     if first.is_template() and not second.is_template():
         return "template-epilogue", {}
     if second.is_template() and not first.is_template():

@@ -1,74 +1,149 @@
 """Why the C++ backend refuses a pair, and undoes what it fused: torch/_inductor/codegen/cpp.py logs neither.
 
-The functions here ask again what `CppScheduling` asked, of the nodes as they were then, and call nothing
-that changes them: `_can_fuse_nodes_with_compatible_ranges` computes new loops to see whether they agree, so
-what it saw is concluded from what it compares first.
+`CppScheduling.can_fuse_horizontal` and `can_fuse_vertical`, and what these ask, are watched: they are asked
+only of pairs that nothing else refuses. The cause is the innermost test behind which the last of them
+returned. What is read of the nodes besides are their loops, as they were then.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import (
-    UnknownPathError,
-    printed,
-)
-from inductor_probe.capture.recorders.fusion_causes import Cause, leaf_names, text_of
-from inductor_probe.model.decision import Operand
+from inductor_probe.capture.branches import CallPath, holes
+from inductor_probe.capture.recorders.decision_log import cause_of_branch, decides, printed, tests_of
+from inductor_probe.capture.recorders.fusion_causes import Cause, Tests, leaf_names, text_of
+from inductor_probe.model.decision import CauseCode, Operand
 
-_RANGE_FACTOR = 300  # a literal in OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr
+_OWNER = "CppScheduling."
+WATCHED = (
+    "can_fuse_horizontal", "can_fuse_vertical", "_can_fuse_horizontal_impl",
+    "_can_fuse_nodes_with_compatible_ranges", "can_fuse_vertical_outer_loop", "_get_outer_loop_fusion_depth",
+)  # fmt: skip
+"""Methods of `CppScheduling`."""
+_SIZE = "len(node1.get_nodes()) + len(node2.get_nodes()) > ?"
+_IS_OUTER = "any(?isinstance(node, ?"
+_RANGES = "_can_fuse_nodes_with_compatible_ranges"
+_DEPTH = "_get_outer_loop_fusion_depth"
+_CAUSES: Mapping[str, Mapping[str, CauseCode]] = {
+    "can_fuse_horizontal": {
+        "node1.is_template() or node2.is_template()": "template-sibling",
+        _SIZE: "horizontal-size-limit",
+    },
+    _DEPTH: {
+        "vars1 == () and vars2 == () and ?": "complete-reductions",
+        "all(?type(node) is OuterLoopFusedSchedulerNode?": "outer-loop-depth",
+        "outer_loop_fusion_depth >= ? and ?": "outer-loop-depth",
+    },
+    _RANGES: {
+        "not (c1 and c2 and c3)": "loop-ranges-differ",
+        "isinstance(node_to_recomp, FusedSchedulerNode)": "fused-ranges",
+        "len(ranges_set) != ?": "sizes-differ",
+        "ranges1 != ranges2": "sizes-differ",
+    },
+}
+"""By method the conditions in whose branches it refuses."""
+_TILES = "getattr(left_loop_level, attr_compare) == getattr(right_loop_level, attr_compare)"
+_FACTOR = "outer_ranges * ? < ?"
 
 
-def cpp_cause(first: Any, second: Any, max_horizontal: int, *, vertical: bool) -> Cause:
-    """Return which predicate of `can_fuse_horizontal` or `can_fuse_vertical` was false.
+def cpp_cause(path: CallPath | None, first: Any, second: Any, *, vertical: bool) -> tuple[Cause, Tests]:
+    """Return why a pair was refused, and the tests that decided where these say more.
 
     `group` is `(device, (ranges, reduction ranges))`: `_why_fuse_nodes` wants both equal, or the ranges of a
     pointwise first to be all of the second's, or one to be a single loop over the same elements. So C++
     keeps (4, 3, 271, 456) and (4, 3, 123576) apart, which Triton sees as 1482912 elements both. A vertical
     pair may have its outer loops fused instead: `_get_outer_loop_fusion_depth`.
     """
-    if first.is_template() or second.is_template():
-        return _template(first, second, vertical=vertical)
-    size = len(first.get_nodes()) + len(second.get_nodes())
-    if not vertical and size > max_horizontal:
-        return "horizontal-size-limit", {"nodes": size, "limit": max_horizontal}
-    depths = [getattr(node, "outer_loop_fusion_depth", None) for node in (first, second)]
-    if not vertical and depths != [None, None]:
-        return "outer-loop-node", {}
-    one, other = _edge(first, -1), _edge(second, 0)
-    _, (ranges1, reduction1) = one.group
-    _, (ranges2, reduction2) = other.group
-    ranges: dict[str, Operand] = {
-        "first_ranges": _tuple(ranges1), "first_reduction": _tuple(reduction1),
-        "second_ranges": _tuple(ranges2), "second_reduction": _tuple(reduction2),
-    }  # fmt: skip
-    for which, node, edge in (("first", first, one), ("second", second, other)):
-        if edge is not node:
-            ranges[f"{which}_nest"] = "_".join(leaf_names(edge))
-    is_flat = not reduction1 and not reduction2 and _one_is_flat(ranges1, ranges2)
+    if path is None or path.exit is None:
+        return ("unlisted-test", {}), ()
     if not vertical:
-        return (
-            _of_flat(one, other, ranges) if is_flat else ("loop-ranges-differ", {**ranges, "vertical": False})
-        )
-    if not ranges1 and not ranges2 and reduction1 and reduction2:
-        return "complete-reductions", ranges
-    depth = min(len(ranges1), len(ranges2))
-    equal = next((n for n in range(depth) if ranges1[n] != ranges2[n]), depth)
-    if None not in depths:  # of two outer-loop fused nodes only the depths are compared
-        return "outer-loop-depth", {"first_depth": depths[0], "second_depth": depths[1], **ranges}  # type: ignore[dict-item]
-    if depths != [None, None] and depth and equal == depth:
+        cause = cause_of_branch(path, _CAUSES["can_fuse_horizontal"], "loop-ranges-differ")
+        if cause == "horizontal-size-limit":
+            [size] = [seen for seen in path.deciding() if len(seen.values) > 1]
+            return (cause, dict(zip(("nodes", "limit"), size.values, strict=True))), tests_of(path)
+        if path.exit.within:
+            return (cause, {}), tests_of(path)
+        if _is_true(path, "_can_fuse_horizontal_impl", _IS_OUTER):
+            return ("outer-loop-node", {}), ()
+        return _of_ranges(path, first, second, {"vertical": False})
+    if path.exit.within:
+        return _of_template(path, first, second), tests_of(path)
+    ranges = _loops(_edge(first, -1), _edge(second, 0))
+    depths = [getattr(node, "outer_loop_fusion_depth", None) for node in (first, second)]
+    asked = _last(path, _DEPTH)
+    outer = cause_of_branch(asked, _CAUSES[_DEPTH], "no-common-outer-loop") if asked is not None else None
+    if outer == "unlisted-test":
+        return (outer, {}), tests_of(asked)
+    if outer == "complete-reductions":
+        return (outer, ranges), ()
+    sizes = [_group(_edge(node, side))[0] for node, side in ((first, -1), (second, 0))]
+    equal = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*sizes, strict=False)))
+    if outer == "outer-loop-depth":
         # what is not outer-loop fused yet could be at the depth of all the loops that it has in common
-        return "outer-loop-depth", {
-            "first_depth": depths[0] or depth, "second_depth": depths[1] or depth, **ranges
-        }  # fmt: skip
-    if first.is_reduction() or depths != [None, None]:
-        return "no-common-outer-loop", {**ranges, "outer_depth": equal}
-    if is_flat:
-        return _of_flat(one, other, ranges)
-    return "loop-ranges-differ", {**ranges, "vertical": True, "outer_depth": equal}
+        depth = {"first_depth": depths[0] or equal, "second_depth": depths[1] or equal}
+        return (outer, {**depth, **_nests(first, second), **ranges}), ()
+    if first.is_reduction() or _is_true(path, "_can_fuse_horizontal_impl", _IS_OUTER):
+        return ("no-common-outer-loop", {**ranges, **_nests(first, second), "outer_depth": equal}), ()
+    return _of_ranges(path, first, second, {"vertical": True, "outer_depth": equal})
+
+
+def _of_ranges(path: CallPath, first: Any, second: Any, more: dict[str, Operand]) -> tuple[Cause, Tests]:
+    """Return why `_can_fuse_nodes_with_compatible_ranges` did not make the loops of one those of the other.
+
+    It has to be unfused, and what both compute has to have the same size in the user's program, before its
+    loops were merged.
+    """
+    asked = _last(path, _RANGES)
+    cause = cause_of_branch(asked, _CAUSES[_RANGES])
+    operands: dict[str, Operand] = {**_loops(first, second), **more}
+    if cause == "unlisted-test":
+        return (cause, {}), tests_of(asked)
+    if cause == "sizes-differ":
+        sizes = [{tuple(leaf.node.data.get_size()) for leaf in node.get_nodes()} for node in (first, second)]
+        texts = [", ".join(sorted(map(_tuple, size))) for size in sizes]
+        operands |= {"first_size": texts[0], "second_size": texts[1]}
+    return (cause, operands), ()
+
+
+def _of_template(path: CallPath, first: Any, second: Any) -> Cause:
+    """Return why a template is not fused with what reads it: codegen/cpp_utils.py has the rule.
+
+    `template_fusion_with_epilogues_supported`: an epilogue reads all of the template's buffers at one index,
+    and writes at the same.
+    """
+    if decides(path, "node2.is_reduction()"):
+        return "epilogue-reduces", {}
+    if not decides(path, "template_fusion_supported"):
+        return "unlisted-test", {}
+    names = {output.get_name() for output in first.get_outputs()}
+    for leaf in second.get_nodes():
+        reads = tuple(dict.fromkeys(str(dep.index) for dep in leaf.node.get_reads() if dep.name in names))
+        writes = tuple(str(dep.index) for dep in leaf.node.get_read_writes().writes)
+        if {*reads} and ({*writes} != {*reads} or len(reads) > 1):
+            return "epilogue-index-differs", {
+                "node": leaf.get_name(), "buffers": tuple(sorted(names)), "reads_at": reads,
+                "writes_at": writes,
+            }  # fmt: skip
+    return "unlisted-test", {}
+
+
+def _all(path: CallPath) -> Iterator[CallPath]:
+    yield path
+    for inner in path.inner:
+        yield from _all(inner)
+
+
+def _last(path: CallPath, method: str) -> CallPath | None:
+    """Return the last call of a method within a call, or itself."""
+    return next((one for one in reversed([*_all(path)]) if one.sites.function == f"{_OWNER}{method}"), None)
+
+
+def _is_true(path: CallPath, method: str, pattern: str) -> bool:
+    """Whether a test in the last call of a method came out as true."""
+    seen = one.tested(pattern) if (one := _last(path, method)) is not None else None
+    return seen is not None and seen.truth
 
 
 def _edge(node: Any, position: int) -> Any:
@@ -76,32 +151,25 @@ def _edge(node: Any, position: int) -> Any:
     return node.get_outer_nodes()[position] if hasattr(node, "get_outer_nodes") else node
 
 
-def _one_is_flat(ranges1: Any, ranges2: Any) -> bool:
-    """Whether one is a single loop over as many elements as the other has: (4, 16) and (64,)."""
-    return 1 in (len(ranges1), len(ranges2)) and math.prod(ranges1) == math.prod(ranges2)
+def _group(node: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    _, (ranges, reduction) = node.group
+    return ranges, reduction
 
 
-def _of_flat(first: Any, second: Any, ranges: dict[str, Operand]) -> Cause:
-    """Return why a single loop is not divided like the loops of the other node.
-
-    `_can_fuse_nodes_with_compatible_ranges`: it has to be unfused, and what both compute has to have the same
-    size in the user's program, before its loops were merged.
-    """
-    is_first = len(first.group[1][0]) < len(second.group[1][0])
-    flat, other = (first, second) if is_first else (second, first)
-    if hasattr(flat, "snodes"):
-        return "fused-ranges", ranges
-    sizes = {_size(leaf) for leaf in other.get_nodes()}
-    flat_size = _size(flat)
-    if sizes == {flat_size}:
-        raise UnknownPathError("loops over the same size that torch could not make equal")
-    texts = _tuple(flat_size), ", ".join(sorted(map(_tuple, sizes)))
-    first_size, second_size = texts if is_first else reversed(texts)
-    return "sizes-differ", {**ranges, "first_size": first_size, "second_size": second_size}
+def _loops(first: Any, second: Any) -> dict[str, Operand]:
+    """Return the loops of two nodes: `{"first_ranges": "(64, 64)", "first_reduction": "()", ...}`."""
+    rows = (("first", _group(first)), ("second", _group(second)))
+    return {
+        f"{which}_{name}": _tuple(sizes)
+        for which, group in rows
+        for name, sizes in zip(("ranges", "reduction"), group, strict=True)
+    }
 
 
-def _size(leaf: Any) -> tuple[Any, ...]:
-    return tuple(leaf.node.data.get_size())
+def _nests(first: Any, second: Any) -> dict[str, Operand]:
+    """Return which nest of an outer-loop fused node it is whose loops count."""
+    edges = (("first", first, _edge(first, -1)), ("second", second, _edge(second, 0)))
+    return {f"{which}_nest": "_".join(leaf_names(edge)) for which, node, edge in edges if edge is not node}
 
 
 def _tuple(ranges: Iterable[Any]) -> str:
@@ -109,54 +177,40 @@ def _tuple(ranges: Iterable[Any]) -> str:
     return f"({', '.join(map(printed, ranges))})"
 
 
-def _template(first: Any, second: Any, *, vertical: bool) -> Cause:
-    """Return why a template is not fused: with what does not read it, or reads it at another index.
-
-    codegen/cpp_utils.py, `template_fusion_with_epilogues_supported`: an epilogue reads all of the template's
-    buffers at one index, and writes at the same.
-    """
-    if not vertical:
-        return "template-sibling", {}
-    if second.is_template():
-        raise UnknownPathError("a prologue of a C++ template")
-    names = {output.get_name() for output in first.get_outputs()}
-    for leaf in second.get_nodes():
-        reads = list(dict.fromkeys(str(dep.index) for dep in leaf.node.get_reads() if dep.name in names))
-        writes = [str(dep.index) for dep in leaf.node.get_read_writes().writes]
-        if len(reads) > 1 or (reads and set(writes) != set(reads)):
-            return "epilogue-index-differs", {
-                "node": leaf.get_name(), "buffers": tuple(sorted(names)), "reads_at": tuple(reads),
-                "writes_at": tuple(writes),
-            }  # fmt: skip
-    raise UnknownPathError("an epilogue that reads and writes at one index")
-
-
-def undone_cause(node: Any, proxies: list[Any]) -> Cause:
+def undone_cause(path: CallPath | None, node: Any, proxies: Sequence[Any]) -> tuple[Cause, Tests]:
     """Return why fused outer loops are taken apart: `check_outer_fusion_loop_level_attr` returned False.
 
-    The vector loops of two nests may be different ones: (y0 by 1, y1 by 16) and (y0 by 16, y1 by 1).
+    It compares each two nests that follow each other, a level of `_inner` for each common loop. The vector
+    loops of two nests may be different ones: (y0 by 1, y1 by 16) and (y0 by 16, y1 by 1).
     """
-    depth = node.outer_loop_fusion_depth
+    tests = tests_of(path)
     nests = ["_".join(leaf_names(nest)) for nest in node.get_outer_nodes()]
-    for number, (first, second) in enumerate(itertools.pairwise(proxies)):
-        for one, other in list(zip(first.loop_nest.loops, second.loop_nest.loops, strict=False))[:depth]:
-            if _loop(one) != _loop(other):
-                return "loop-tiles-differ", {
-                    "first_nest": nests[number], "second_nest": nests[number + 1], "loop": str(one.var),
-                    "first_steps": text_of(one.steps), "second_steps": text_of(other.steps),
-                    "first_range": text_of(one.size), "second_range": text_of(other.size),
-                }  # fmt: skip
-    for nest, proxy in zip(nests, proxies, strict=True):
-        outer, inner = math.prod(proxy.ranges[:depth]), [*proxy.ranges, None][depth]
-        if (
-            all(getattr(size, "is_Integer", False) for size in (outer, inner))
-            and outer * _RANGE_FACTOR < inner
-        ):
-            return "inner-range-dominates", {
-                "nest": nest, "inner_range": int(inner), "outer_range": int(outer), "factor": _RANGE_FACTOR
-            }  # fmt: skip
-    raise UnknownPathError("outer loops that are equal, and none of them short")
-
-
-def _loop(loop: Any) -> tuple[Any, ...]:
-    return loop.var, loop.size, loop.offset, loop.steps
+    if path is not None and decides(path, _FACTOR):
+        seen = path.tested(_FACTOR)
+        found = holes(seen.text, _FACTOR) if seen is not None else None
+        if seen is None or found is None:
+            return ("unlisted-test", {}), tests
+        factor, (outer, inner) = path.literal(found[0]), seen.values
+        depth = node.outer_loop_fusion_depth
+        sizes = (text_of([*proxy.ranges[depth:], None][0]) for proxy in proxies)
+        nest = next((name for name, size in zip(nests, sizes, strict=True) if size == inner), "")
+        if isinstance(factor, int) and isinstance(outer, int):
+            outer //= factor
+        operands: dict[str, Operand] = {"nest": nest, "inner_range": inner, "outer_range": outer}
+        return (
+            "inner-range-dominates",
+            {**operands, **({} if factor is None else {"factor": factor})},
+        ), tests
+    pairs = [one for one in path.inner if one.sites.function.endswith("._inner")] if path is not None else []
+    level, last = 0, pairs[-1] if pairs else None
+    while last is not None and last.inner:
+        level, last = level + 1, last.inner[-1]
+    if last is None or not decides(last, _TILES):
+        return ("unlisted-test", {}), tests
+    number = len(pairs) - 1
+    one, other = (proxies[at].loop_nest.loops[level] for at in (number, number + 1))
+    return ("loop-tiles-differ", {
+        "first_nest": nests[number], "second_nest": nests[number + 1], "loop": str(one.var),
+        "first_steps": text_of(one.steps), "second_steps": text_of(other.steps),
+        "first_range": text_of(one.size), "second_range": text_of(other.size),
+    }), ()  # fmt: skip

@@ -17,10 +17,9 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 from inductor_probe.capture.recorders.decision_log import place_of, stack
-from inductor_probe.capture.recorders.fusion_causes import Cause, LazyCause, leaf_names
+from inductor_probe.capture.recorders.fusion_causes import Cause, LazyCause, Tests, leaf_names
 from inductor_probe.model.decision import CauseCode, Operand, Outcome, TorchFrame
 
-_PAIR_LIMIT = 64  # a literal before torch 2.12, since then max_fusion_buffer_group_pairwise_attempts
 UNKNOWN: Cause = ("other", {"text": ""})
 
 Key: TypeAlias = frozenset[tuple[str, ...]]
@@ -35,6 +34,8 @@ class Attempt:
     place: TorchFrame
     cause: LazyCause | None = None
     score: int | None = None
+    tests: Tests = ()
+    is_epilogue: bool = False
 
 
 @dataclass(slots=True)
@@ -50,6 +51,7 @@ class Answer:
     time: int
     shared: int | None = None
     times: int = 1
+    tests: Tests = ()
 
 
 @dataclass(slots=True)
@@ -152,8 +154,7 @@ class Rounds:
         self, nodes: Sequence[Any], users: dict[str, list[int]], asked: Sequence[int], place: TorchFrame
     ) -> Iterator[Untried]:
         """Yield for each buffer its users, in the order of which torch pairs one with the next few only."""
-        config = sys.modules["torch._inductor.config"]
-        limit = getattr(config, "max_fusion_buffer_group_pairwise_attempts", _PAIR_LIMIT)
+        limit = int(sys.modules["torch._inductor.config"].max_fusion_buffer_group_pairwise_attempts)
         for buffer, numbers in users.items():
             bits = (1 << number for number in reversed(numbers))
             after = [*itertools.accumulate(bits, operator.or_)][::-1]  # of each user, itself and those behind

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
+from inductor_probe.model.cause import Cause
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.fusion import (
     FusionDecision,
     FusionGroup,
-    FusionStep,
     GraphFusion,
     LogMatch,
     NodeFusion,
-    Outcome,
-    PairAttempt,
     PairFacts,
     PairMember,
-    RefusalCount,
-    RoundRow,
     SharedBuffer,
-    UnfusedPair,
 )
 from inductor_probe.report.document import (
     Block,
@@ -35,20 +33,16 @@ from inductor_probe.report.document import (
     by_graph,
     place,
 )
-from inductor_probe.report.pages.why import decision_lines
+from inductor_probe.report.pages.why import change_facts, decision_lines, decision_table, decision_text
 from inductor_probe.report.units import bytes_text, counted, dims_text, folded_names
+from inductor_probe.report.words.decisions import names_of
 from inductor_probe.report.words.fusion import (
-    OUTCOMES,
     access_text,
     how_to_record_reasons,
     log_text,
     loops_text,
-    meaning,
     member_loops,
-    number_lines,
-    reason_texts,
     relation_text,
-    setting_text,
 )
 from inductor_probe.report.wrapping import shorten
 
@@ -56,11 +50,9 @@ _MOST = 10
 """Rows of a long list that are shown unless all are asked for."""
 _MOST_ACCESSES = 4
 _ALL = "--all shows them"
-_STYLES: Mapping[Outcome, str] = {
-    "fused": "bold green",
-    "refused": "bold red",
-    "refused_without_reason": "bold red",
-}
+_SIDES = ("first",), ("second",)
+"""What the nodes of a pair are called where columns have their names."""
+_STYLES = {"fused": "bold green", "refused": "bold red"}
 
 
 def fusion_pages(
@@ -88,63 +80,17 @@ def _page(row: GraphFusion | NodeFusion | FusionDecision, limit: int | None) -> 
 def _graph_page(row: GraphFusion, limit: int | None) -> Iterator[Block]:
     before = counted(row.nodes_before, "node")
     counts = f"{before} before fusion, {row.nodes_after} after"
-    yield Heading([(row.graph, "bold"), f"  {counts}", *_most_shared(row.unfused)])
+    apart = [one.decision for one in row.causes if one.kind != "passed" and one.decision]
+    most = max(apart, key=_shared, default=None)
+    pieces: list[Piece] = []
+    if most is not None and (shared := _shared(most)):
+        first, second, *_ = map(Name, names_of(most))
+        pieces = ["; not fused, with most shared: ", first, " and ", second, f" ({bytes_text(shared)})"]
+    yield Heading([(row.graph, "bold"), f"  {counts}", *pieces])
     if row.nodes_before == row.nodes_after == 1:
         yield Line("one node: there is nothing to fuse")
         return
-    yield from _rounds(row.rounds)
-    yield from _groups(row.groups, limit)
-    yield from _steps(row.steps, limit)
-    yield from _refusals(row.refusals)
-    yield from _unfused("tried and not fused, most shared first", row.unfused, limit)
-    yield from _log(row.log)
-
-
-def _most_shared(pairs: Sequence[UnfusedPair]) -> list[Piece]:
-    """`; not fused, with most shared: op1 and op3 (4.04 MiB)`."""
-    first = max(pairs, key=_shared_bytes, default=None)
-    if first is None or not _shared_bytes(first):
-        return []
-    shared = bytes_text(_shared_bytes(first))
-    return ["; not fused, with most shared: ", Name(first.first), " and ", Name(first.second), f" ({shared})"]
-
-
-def _shared_bytes(pair: UnfusedPair) -> int:
-    return 0 if pair.shared is None or isinstance(pair.shared, bool) else pair.shared
-
-
-def _node_page(row: NodeFusion, limit: int | None) -> Iterator[Block]:
-    group = row.group
-    alone = group is not None and set(group.nodes) == set(row.nodes)
-    fused: list[Piece] = ["not known after fusion" if group is None else "not fused"]
-    if group is not None and not alone:
-        fused = ["in ", Name(group.name)]
-    yield Heading([(row.name, "bold"), "  ", *fused, f"  in {row.graph}"])
-    if group is not None:
-        yield from _groups([group], limit)
-    yield from _steps(row.steps, limit)
-    name = group.name if group else row.name
-    yield from _unfused(
-        f"tried and not fused with {shorten(name, 40)}, most shared first", row.unfused, limit, group
-    )
-    yield from _log(row.log)
-    if alone and not row.unfused and row.log.state == "proved":
-        yield Line("the log has no pair of it with another node")
-
-
-def _log(match: LogMatch) -> Iterator[Line]:
-    """Say where the log is that the page speaks of, or why there is none and how to get it."""
-    if match.state in ("proved", "disagrees"):
-        style = "dim" if match.state == "proved" else "yellow"
-        yield Line((f"log at {place(match.span)}: {log_text(match)}", style))
-        return
-    yield Line([("AMBIGUOUS: " if match.state == "ambiguous" else "no reasons: ", "yellow"), log_text(match)])
-    if advice := how_to_record_reasons(match):
-        yield Line([("to record them: ", "bold cyan"), advice])
-
-
-def _rounds(rounds: Sequence[RoundRow]) -> Iterator[Block]:
-    rows = [
+    rounds = [
         [
             "reordered" if part.number is None else str(part.number),
             f"{part.nodes_before} -> {part.nodes_after}" if part.nodes_before is not None else "-",
@@ -152,10 +98,77 @@ def _rounds(rounds: Sequence[RoundRow]) -> Iterator[Block]:
             str(part.fused),
             str(part.refused),
         ]
-        for part in rounds
+        for part in row.rounds
     ]
     numbers = [Column(title, right=True) for title in ("could be fused", "fused", "refused")]
-    yield from _section("rounds", (Column("round"), Column("nodes"), *numbers), rows)
+    yield from _section("rounds", (Column("round"), Column("nodes"), *numbers), rounds)
+    yield from _groups(row.groups, limit)
+    yield from _decisions(row, limit)
+    yield from _log(row.log, row.causes)
+
+
+def _decisions(row: GraphFusion | NodeFusion, limit: int | None) -> Iterator[Block]:
+    """Yield the fusions in order, and what kept others apart."""
+    yield from _pairs("steps", row.steps, limit)
+    if rest := [cause for cause in row.causes if cause.kind != "passed"]:
+        yield Heading(("not fused in the end", "bold"), 2)
+        yield replace(decision_table(rest, everything=limit is None), indent=2)
+
+
+def _shared(decision: Decision) -> int:
+    """Return the bytes that torch counted as shared."""
+    shared = decision.operand("shared_bytes")
+    return shared if isinstance(shared, int) and len(decision.subjects) > 1 else 0
+
+
+def _pairs(title: str, decisions: Sequence[Decision], limit: int | None) -> Iterator[Block]:
+    """Yield decisions about pairs in the order in which torch took them."""
+    rows: list[list[Cell]] = [
+        [
+            str(one.operand("round") or "-"),
+            *(Name(name) for name in names_of(one)[:2]),
+            bytes_text(_shared(one)) if _shared(one) else "-",
+            (decision_text(replace(one, subjects=_SIDES)), _STYLES.get(one.outcome, "")),
+            place(one.span) if one.span else "-",
+        ]
+        for one in sorted(decisions, key=lambda one: one.number)
+    ]
+    columns = (
+        Column("round"),
+        *(Column(name, fold="middle") for name in ("first", "second")),
+        Column("shared", right=True),
+        Column("decision"),
+        Column("log", fold="path", rank=1),
+    )
+    shown = (
+        len(columns) if any(one.span for one in decisions) else -1
+    )  # what was recorded has no line of a log
+    yield from _section(title, columns[:shown], [row[:shown] for row in rows], limit)
+
+
+def _node_page(row: NodeFusion, limit: int | None) -> Iterator[Block]:
+    group = row.group
+    fused: list[Piece] = ["not known after fusion" if group is None else "not fused"]
+    if group is not None and set(group.nodes) != set(row.nodes):
+        fused = ["in ", Name(group.name)]
+    yield Heading([(row.name, "bold"), "  ", *fused, f"  in {row.graph}"])
+    yield from _groups([group] if group else [], limit)
+    yield from _decisions(row, limit)
+    yield from _log(row.log, row.causes)
+    if not row.causes:
+        yield Line("no pair of it with another node is known")
+
+
+def _log(match: LogMatch, causes: Iterable[Cause]) -> Iterator[Line]:
+    """Say where the log is that the page speaks of, or why there is none and how to get it."""
+    if match.state in ("proved", "disagrees"):
+        style = "dim" if match.state == "proved" else "yellow"
+        yield Line((f"log at {place(match.span)}: {log_text(match)}", style))
+        return
+    yield Line([("AMBIGUOUS: " if match.state == "ambiguous" else "no log: ", "yellow"), log_text(match)])
+    known = any(cause.knowledge != "inferred" for cause in causes)
+    if not known and (advice := how_to_record_reasons(match)):
+        yield Line([("to record reasons: ", "bold cyan"), advice])
 
 
 def _groups(groups: Sequence[FusionGroup], limit: int | None) -> Iterator[Block]:
@@ -196,74 +209,6 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def _steps(steps: Sequence[FusionStep], limit: int | None) -> Iterator[Block]:
-    rows: list[list[Cell]] = [
-        [
-            str(step.number),
-            _round(step.round),
-            Name(step.first),
-            Name(step.second),
-            _shared(step.shared),
-            place(step.span),
-        ]
-        for step in steps
-    ]
-    names = [Column(title, fold="middle") for title in ("first", "second")]
-    columns = (
-        Column("step", right=True),
-        Column("round"),
-        *names,
-        Column("shared", right=True),
-        Column("log"),
-    )
-    yield from _section("steps", columns, rows, limit)
-
-
-def _round(number: int | None) -> str:
-    return "reordered" if number is None else str(number)
-
-
-def _shared(shared: int | bool | None) -> str:
-    """What a pair shares: bytes, or whether."""
-    if shared is None:
-        return "-"
-    return ("yes" if shared else "none") if isinstance(shared, bool) else bytes_text(shared)
-
-
-def _refusals(counts: Sequence[RefusalCount]) -> Iterator[Block]:
-    rows: list[list[Cell]] = []
-    for count in counts:
-        reason: list[Piece] = [(count.refusal.form.replace("%s", "…"), "bold"), f"\n{meaning(count.refusal)}"]
-        reason += [(f"\n{setting_text(setting)}", "cyan") for setting in count.settings]
-        rows.append([str(count.unfused), str(count.pairs), str(count.lines), reason])
-    numbers = [Column(title, right=True) for title in ("unfused", "pairs", "lines")]
-    title = "refused (pairs not fused in the end, pairs in all, lines of the log)"
-    yield from _section(title, (*numbers, Column("reason")), rows)
-
-
-def _unfused(
-    title: str, pairs: Sequence[UnfusedPair], limit: int | None, group: FusionGroup | None = None
-) -> Iterator[Block]:
-    """Yield the pairs that were tried; of a group's only the other node is named."""
-    rows: list[list[Cell]] = []
-    for pair in pairs:
-        names = [pair.first, pair.second]
-        if group is not None:
-            names.remove(group.name)
-        rows.append([*map(Name, names), _shared(pair.shared), _reasons(pair)])
-    titles = ("first", "second") if group is None else ("node",)
-    columns = [Column(name, fold="middle") for name in titles]
-    yield from _section(title, (*columns, Column("shared", right=True), Column("reason")), rows, limit)
-
-
-def _reasons(pair: UnfusedPair) -> str:
-    """What torch said last comes first."""
-    reasons = [refusal.reason for refusal in reversed(pair.refusals)]
-    if pair.without_reason:
-        reasons = ["refused without a reason", *(f"before: {reason}" for reason in reasons)]
-    return "; ".join(reasons) or "not logged"
-
-
 def _section(
     title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], limit: int | None = None
 ) -> Iterator[Block]:
@@ -277,17 +222,21 @@ def _section(
 
 def _pair_page(row: FusionDecision, limit: int | None) -> Iterator[Block]:
     facts = row.facts
-    outcome = (OUTCOMES[row.outcome], _STYLES.get(row.outcome, "bold yellow"))
-    yield Heading(
-        [(f"{facts.first.name} and {facts.second.name}", "bold"), "  ", outcome, f"  in {row.graph}"]
-    )
+    names = f"{facts.first.name} and {facts.second.name}"
+    text = (row.outcome or "not fused").replace("-", " ")
+    outcome = (text, _STYLES.get(row.outcome or "", "bold yellow"))
+    yield Heading([(names, "bold"), "  ", outcome, f"  in {row.graph}"])
     yield from decision_lines(row.causes, f"{facts.first.name} {facts.second.name}")
-    yield Facts(_decision(row))
-    for text in reason_texts(row):
-        yield Line(text, 2)
+    for cause in row.causes:
+        yield Facts(change_facts(cause))
+    if not row.causes and row.group is None:
+        yield Line(
+            "why is not known: no decision is recorded or logged, and the IR shows nothing against it", 2
+        )
+    yield Facts(_became(row))
     yield Line()
     yield _members(facts, limit)
-    yield Facts(_between(facts, fused=row.outcome == "fused"), 0)
+    yield Facts(_between(facts, fused=row.group is not None), 0)
     if facts.shared:
         total = sum(shared.bytes or 0 for shared in facts.shared if shared.matches)
         amount = f": {bytes_text(total)} of accesses that are the same" if total else ""
@@ -296,26 +245,16 @@ def _pair_page(row: FusionDecision, limit: int | None) -> Iterator[Block]:
             yield from _shared_buffer(shared, facts)
     else:
         yield Line("they use no common buffer")
-    yield from _attempts(row, limit)
-    if row.outcome != "fused" and not row.causes and (advice := how_to_record_reasons(row.log)):
-        yield Line([("to record why: ", "bold cyan"), advice])
+    yield from _pairs("decided about them, and about nodes that hold them", row.tried, limit)
+    yield from _log(row.log, row.causes)
 
 
-def _decision(row: FusionDecision) -> Iterator[tuple[str, Inline]]:
+def _became(row: FusionDecision) -> Iterator[tuple[str, Inline]]:
     if row.group is not None:
-        yield "into", Name(row.group.name)
-        yield "kind", row.group.kind
-    if (step := row.step) is not None:
-        when = "the pass with reordered loops" if step.round is None else f"round {step.round}"
-        yield (
-            "when",
-            f"{when}, step {step.number}: fusing {step.first} with {step.second} ({place(step.span)})",
-        )
-    if row.refusal is not None:
-        yield "torch says", (row.refusal.reason, "bold")
-        yield "meaning", meaning(row.refusal)
-        yield "numbers", "\n".join(number_lines(row.refusal)) if row.refusal.numbers else ""
-    yield "setting", ("\n".join(map(setting_text, row.settings)), "cyan") if row.settings else ""
+        yield "into", [Name(row.group.name), f" ({row.group.kind})"]
+    if row.same_kernel is not None:
+        text = " runs both all the same: a C++ function may have several loop nests"
+        yield "kernel", [Name(row.same_kernel), text]
 
 
 def _members(facts: PairFacts, limit: int | None) -> Table:
@@ -358,10 +297,10 @@ def _between(facts: PairFacts, *, fused: bool) -> Iterator[tuple[str, Inline]]:
     if facts.path:
         order += f"{', and' if facts.direct else ','} through {' -> '.join(facts.path)}"
     yield "order", order
-    fit = {True: ("fit: ", "green"), False: ("do not fit: ", "yellow"), None: ("", "")}[facts.loops_fit]
+    fit, why = loops_text(facts)
     if fused and facts.loops_fit is False:
-        fit = ("of these two alone do not fit, other nodes are between them: ", "")
-    yield "loops", [fit, loops_text(facts)]
+        fit = "of these two alone do not fit, other nodes are between them: "
+    yield "loops", [(fit, "yellow" if facts.loops_fit is False and not fused else "green"), why]
 
 
 def _shared_buffer(row: SharedBuffer, facts: PairFacts) -> Iterator[Block]:
@@ -382,43 +321,3 @@ def _shared_buffer(row: SharedBuffer, facts: PairFacts) -> Iterator[Block]:
         if len(accesses) > _MOST_ACCESSES:
             entries.append(("", f"and {len(accesses) - _MOST_ACCESSES} more"))
     yield Facts(entries, 6)
-
-
-def _attempts(row: FusionDecision, limit: int | None) -> Iterator[Block]:
-    if row.log.state not in ("proved", "disagrees"):
-        word = "AMBIGUOUS: " if row.log.state == "ambiguous" else "no log: "
-        yield Line([(word, "yellow"), log_text(row.log)])
-        return
-    yield Line([("in the log", "bold"), f" (at {place(row.log.span)}: {log_text(row.log)})"])
-    if not row.attempts:
-        yield Line("no line mentions the pair", 2)
-        return
-    shown = row.attempts if limit is None else row.attempts[-limit:]
-    if len(shown) < len(row.attempts):
-        yield Line((f"{len(row.attempts) - len(shown)} earlier mentions: {_ALL}", "dim"), 2)
-    rows: list[list[Cell]] = [
-        [
-            _round(attempt.round),
-            f"{attempt.first} with {attempt.second}",
-            _shared(attempt.shared),
-            (_attempt(attempt), "red" if attempt.what == "refused" or attempt.without_reason else ""),
-            str(attempt.span.first) if attempt.span else "-",
-        ]
-        for attempt in shown
-    ]
-    columns = (
-        Column("round"),
-        Column("pair"),
-        Column("shared", right=True),
-        Column("what"),
-        Column("line", right=True),
-    )
-    yield Table(columns, rows, 2)
-
-
-def _attempt(attempt: PairAttempt) -> str:
-    if attempt.refusal is not None:
-        return f"refused: {attempt.refusal.reason}"
-    if attempt.without_reason:
-        return "refused without a reason"
-    return "can be fused" if attempt.what == "possible" else attempt.what

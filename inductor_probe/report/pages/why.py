@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from inductor_probe.catalogue.templates import listed
 from inductor_probe.model.cause import Cause, GraphCauses
-from inductor_probe.model.decision import DECISION_KINDS
+from inductor_probe.model.decision import DECISION_KINDS, Decision
 from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import RemarkKind
 from inductor_probe.model.span import own_lines
@@ -60,6 +60,8 @@ _MOST_LINES = 3
 _MOST_TESTS = 3
 _MOST_FX = 12
 _MOST_GONE = 6
+_KNOWN = {"read": " (read in the dump)", "inferred": " (inferred)"}
+"""Behind a decision that was not recorded as torch took it."""
 _SIGNS = {"missed": ("missed", "bold red"), "hazard": ("hazard", "bold red"), "passed": ("passed", "green")}
 
 
@@ -155,20 +157,21 @@ def _group(causes: Sequence[Cause], everything: bool, *, first: bool) -> Iterato
     for cause in causes:
         yield RemarkLine(cause.kind, cause_sentence(cause))
         if everything or _is_missed(cause) or cause.changes or (first and cause is causes[0]):
-            yield Facts([*_facts(cause), *_changes(cause)])
+            yield Facts([*_facts(cause), *change_facts(cause)])
     yield Facts(_nodes(causes))
 
 
 def cause_sentence(cause: Cause) -> str:
     """Return what was decided, and why; of what was not recorded, what the dump shows."""
     if cause.decision is not None:
-        return sentence(cause.decision, [subject.name for subject in cause.subjects])
+        text = sentence(cause.decision, [subject.name for subject in cause.subjects])
+        return f"{text}{_KNOWN.get(cause.knowledge, '')}"
     return remark_sentence(cause.remark) if cause.remark else ""
 
 
 def cause_facts(cause: Cause) -> list[tuple[str, Inline]]:
     """Return what a decision rests on, what would change it, and what it is about."""
-    return [*_facts(cause), *_changes(cause), *_nodes([cause])]
+    return [*_facts(cause), *change_facts(cause), *_nodes([cause])]
 
 
 def _facts(cause: Cause) -> Iterator[tuple[str, Inline]]:
@@ -176,7 +179,7 @@ def _facts(cause: Cause) -> Iterator[tuple[str, Inline]]:
     if decision is None:
         yield "known", f"{cause.knowledge} in the dump, which does not record the decision"
         return
-    yield "recorded", ", ".join(operand_texts(decision))
+    yield decision.knowledge, ", ".join(operand_texts(decision))
     yield "tested", listed(tests_texts(decision), _MOST_TESTS)
     yield "decided in", place_text(decision)
     yield "called by", " < ".join(frame.function for frame in decision.stack[:_MOST_CALLERS])
@@ -198,7 +201,8 @@ def _nodes(causes: Sequence[Cause]) -> Iterator[tuple[str, Inline]]:
     yield "from", "\n".join([*lines[:_MOST_LINES], *more])
 
 
-def _changes(cause: Cause) -> Iterator[tuple[str, Inline]]:
+def change_facts(cause: Cause) -> Iterator[tuple[str, Inline]]:
+    """Yield what would change a decision."""
     for number, change in enumerate(cause.changes):
         if cause.decision is not None:
             yield "or by" if number else "changed by", change_text(change, cause.decision)
@@ -209,9 +213,7 @@ def _stake(cause: Cause) -> str:
     of = ("its loop nest" if of_nests else "its kernel") + ("s" if len(cause.times) > 1 else "")
     parts = [f"{duration(cause.seconds)} of {of}" if cause.seconds is not None else ""]
     if cause.cost is not None:
-        code = cause.remark.code if cause.remark else ""
-        of_pair = len(cause.decision.subjects) == 2 if cause.decision else code == "not-fused"
-        shared = of_pair and len(cause.subjects) == 2
+        shared = cause.decision is not None and len(cause.decision.subjects) == 2 == len(cause.subjects)
         parts.append(f"{bytes_text(cause.cost)} {'used by both' if shared else 'read and written'}")
     return ", ".join(filter(None, parts))
 
@@ -360,6 +362,11 @@ def _change(cause: Cause) -> str:
     return short_setting(setting) if setting else short_change(cause.changes[0]) if cause.changes else ""
 
 
+def decision_table(causes: Sequence[Cause], *, everything: bool) -> Table:
+    """Return decisions in a table, those of one cause in one row."""
+    return _table(_rows(causes), everything)
+
+
 def _table(rows: Sequence[_Folded], everything: bool) -> Table:
     cells = [_cells(row) for row in rows]
     shown = [
@@ -393,9 +400,15 @@ def row_text(cause: Cause) -> str:
     if decision is None:
         about = cause.subjects[0].name  # its column
         return f"{remark_sentence(cause.remark, about) if cause.remark else ''} ({cause.knowledge})"
+    return decision_text(decision)
+
+
+def decision_text(decision: Decision) -> str:
+    """`refused: 64 nodes > 63`; what is not recorded says how it is known."""
+    known = f" ({decision.knowledge})" if decision.knowledge != "recorded" else ""
     short = short_cause(decision)
     is_said = short.replace(" ", "-") == decision.outcome
-    return short if is_said else f"{decision.outcome}: {short}"
+    return f"{short}{known}" if is_said else f"{decision.outcome}: {short}{known}"
 
 
 def _code(cause: Cause) -> str:

@@ -119,7 +119,8 @@ def short_change(change: Change) -> str:
 
 def place_text(decision: Decision) -> str:
     """`TilingSelect.select_tiling (torch/_inductor/codegen/cpp.py:4080)`: the test, where it was seen."""
-    return _frame(decision.tests[-1].place if decision.tests else decision.place)
+    place = decision.tests[-1].place if decision.tests else decision.place
+    return _frame(place) if place is not None else ""
 
 
 def operand_texts(decision: Decision) -> list[str]:
@@ -130,7 +131,7 @@ def operand_texts(decision: Decision) -> list[str]:
     return [
         f"{name.replace('_', ' ')} {_text(_operand(name, value))}"
         for name, value in decision.operands
-        if value != () and not (name == "function" and value == decision.place.function)
+        if value != () and not (name == "function" and decision.place and value == decision.place.function)
     ]
 
 
@@ -167,7 +168,7 @@ def _values(decision: Decision, names: Sequence[str] = ()) -> dict[str, Any]:
         "first": sides[0],
         "second": sides[-1],
         "others": _named(sides[1:]) if len(sides) > 1 else None,
-        "function": decision.place.function,
+        "function": decision.place.function if decision.place else None,
         **operands,
     }
     return {**values, **kind_of(decision.kind).derived(operands)}

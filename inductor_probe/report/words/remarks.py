@@ -381,7 +381,6 @@ _MACHINE_WORDS: Mapping[str, tuple[str, str]] = {  # what is wrong, and what to 
 REMARK_WORDS: Mapping[str, _Words] = {
     **{code: text for texts in HARNESS_WORDS.values() for code, text in texts.items()},
     **_KERNEL_WORDS,
-    "not-fused": "not fused with {other}: torch's log says {reason|'nothing of why'}",
     **_LAUNCH_WORDS,
     **_LAYOUT_WORDS,
     **_RUN_WORDS,

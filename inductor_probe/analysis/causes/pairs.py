@@ -60,6 +60,12 @@ def untried_of_node(decisions: Iterable[Decision], many: Decision, nodes: Collec
     return _narrowed(many, (group, *others)) if others else None
 
 
+def is_between(decision: Decision, first: Collection[str], second: Collection[str]) -> bool:
+    """Whether a decision about a pair has nodes of the first on one side only, of the second on the other."""
+    sides = [(not {*first}.isdisjoint(group), not {*second}.isdisjoint(group)) for group in decision.subjects]
+    return sides in ([(True, False), (False, True)], [(False, True), (True, False)])
+
+
 def _group(decision: Decision, names: frozenset[str]) -> int | None:
     """Return which group of a decision has all of some nodes."""
     return next((n for n, group in enumerate(decision.subjects) if names <= frozenset(group)), None)
