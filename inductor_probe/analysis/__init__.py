@@ -7,7 +7,8 @@ the IR and by the kernels), `layout_remarks`, `kernels` and `run_remarks` (typed
 sentences are in `report/words/`), `linking/` (user's line <-> FX node <-> scheduler node <-> kernel <->
 launch, each link with its proof), `formula/` (a loop body as mathematics, and what its kernel's text adds:
 `code`, `indices`, `decided`; a test runs the body and evaluates its formula), `canonical` (a key that is
-equal for bodies that compute the same), `fusion/` (whose part of a log is whose, replay, reasons, pairs),
+equal for bodies that compute the same), `fusion/` (whose part of a log is whose, the decisions in it, what
+the IR shows of a pair),
 `diff/` (pairs the nodes, buffers and kernels of two graphs, then says what differs), `annotation/` (which
 node each line of a kernel computes for), `kernels`, `nodes`, `pages` (the page of what a name means),
 `causes/` (a recorded decision with whom it concerns, what is at stake and what would turn it; a module of

@@ -189,8 +189,8 @@ FusionCause: TypeAlias = Literal[
     "loop-tiles-differ", "inner-range-dominates",
     "other",
 ]  # fmt: skip
-"""`fused`: torch/_inductor/scheduler.py, `Scheduler.fuse_two_nodes`; all have round, step, buffers (common
-ones), and where torch counted them shared_bytes and score:
+"""`fused`: torch/_inductor/scheduler.py, `Scheduler.fuse_two_nodes`; all have round, step, buffers (those
+whose bytes torch counts, else all common ones), and where torch counted them shared_bytes and score:
 
 - `producer-and-consumer`, `common-buffer`: the second reads what the first writes, or both read something.
 - `outer-loops`: (C++) depth: the loops that are common; inside, each has loops of its own.
@@ -217,7 +217,8 @@ shared_bytes:
   `accesses-differ`. `in-place-write`: the second overwrites what the first reads, at another place.
 - `intermediate-node`: node, buffer: a third must run between. `cycle`: through: a fused node, which depends
   on one of them, and the other on it.
-- `slower-when-timed`: first_ms, second_ms, fused_ms (`speedup_by_fusion`, under benchmark_fusion).
+- `slower-when-timed`: first_ms, second_ms, fused_ms (`speedup_by_fusion`, under benchmark_fusion); of torch's
+  log slowdown.
 - of a template and what reads its result: `epilogue-reduces`, `epilogue-mutates` (an input), and
   `epilogue-fusion-off`: template_setting (True where the template itself forbids it). Of what computes its
   operand: `prologue-fusion-off`, `prologue-not-pointwise`, `no-prologue-inputs`.
@@ -266,6 +267,9 @@ of an outer-loop fused node they are those of its first_nest or second_nest:
 - `inner-range-dominates`: nest, inner_range, outer_range, factor.
 
 - `other`: text: torch's own words, as it has no code here; empty where torch has none.
+
+A refusal without a word, by a test that has no code, is `unlisted-test`. Of a dump that records no decisions
+they are read in torch's log, without what neither the log nor the IR has (limits, times).
 """
 
 LayoutCause: TypeAlias = Literal[
