@@ -9,8 +9,9 @@ and the compile goes on.
 
 A cause is read off the way that torch took through a function that is watched (`DecisionLog.watch`, and
 `followed` in the place of `observed`): by the branch in which it returned, and by the tests that decided it,
-whose operands it compared. A literal of torch's is never written here. `loops`, `copies`, `fusion*`,
-`fallback`, `extern_kernels`, `tiling`, `configs` and others still read conditions of torch again.
+whose operands it compared. A literal of torch's is never written here. Of what is asked too often for that
+(`fusion`) a watched copy is asked once more, or its text is read. `loops`, `copies`, `fallback`,
+`extern_kernels`, `tiling`, `configs` and others still read conditions of torch again.
 
 To record another decision: a module here, its places in `torch_places.py`, an entry for each cause in
 `catalogue/`, and a program in `tests/proving_ground` that shows the cause, with the flip that turns the
