@@ -130,7 +130,8 @@ def test_a_reason_of_torchs_log_has_the_code_operands_and_sentence_of_a_recorded
     assert (refused.cause, refused.knowledge) == ("numels-differ", "read")
     assert (refused.operand("second_numel"), refused.operand("shared_bytes")) == (786432, 4096)
     assert sentence(refused) == (
-        "op3 and op4 are not fused: op3 computes 1024 elements, op4 786432: a Triton kernel has one size"
+        "op3 and op4 are not fused: op3 computes 1024 elements, op4 786432: a Triton kernel has one size "
+        "[numels-differ]"
     )
 
 

@@ -27,9 +27,9 @@ def test_a_page_of_a_code() -> None:
 fusion-size-limit  fusion
   torch decides which nodes are fused, and what keeps others apart
 ! refused: <first> and <second> are not fused
-  cause       fused, they would be <nodes> nodes, and a fused node has at most
-              <limit>
-  in short    <nodes> nodes > <limit>
+  cause       fused, they would be <nodes> nodes[, and a fused node has at most
+              <limit>]
+  in short    <nodes> nodes[ > <limit>]
   decided in  InductorChoices.can_fuse (torch/_inductor/choices.py)
   example     (x + 1, x * 2), x: float32 (64, 64), with max_fusion_size = 1
   changed by  torch._inductor.config.max_fusion_size: lets a fused node have as

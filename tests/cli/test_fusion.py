@@ -57,12 +57,15 @@ steps
   1      op0      op1_op2_op3_op4  6.01 MiB  fused: step 5, second reads first (read)
 left out at 100 columns: log (a pipe has them)
 not fused in the end
-          about                   kind    decision                                           bytes
-  missed  op0_…op3_op4 + op5_op7  fusion  refused: buf0 in another order of loops (read)  9.01 MiB
+          about               kind    decision                                                 bytes
+  missed  op0_…op4 + op5_op7  fusion  refused: buf0 in another order of loops (read)        9.01 MiB
+                                      [loop-order-differs]
       changed by  source
-  missed  op5_op7 + op6           fusion  refused: buf5 in another order of loops (read)    24 KiB
+  missed  op5_op7 + op6       fusion  refused: buf5 in another order of loops (read)          24 KiB
+                                      [loop-order-differs]
       changed by  source
-  missed  op5_op7 + op8           fusion  refused: buf7 in another order of loops (read)    24 KiB
+  missed  op5_op7 + op8       fusion  refused: buf7 in another order of loops (read)          24 KiB
+                                      [loop-order-differs]
       changed by  source
 log at stderr.txt:44: part 2 of 2, as the graph in the run, with its nodes before fusion and after
 """)
@@ -92,7 +95,8 @@ op2 and op5  refused  in model__0_backward_3.1
 ! op0_op1_op2_op3_op4 and op5_op7 are not fused: op0_op1_op2_op3_op4 writes buf0 at 98304*d0 +
   768*d1 + d2 over d0: 8, d1: 128, d2: 768, op5_op7 reads it at 98304*d0 + d1 + 768*d2 over d0: 8,
   d1: 768, d2: 128; these would be equal in another order of loops, and torch reorders loops that do
-  not reduce, and both nodes reduce, so it counts 0 bytes as shared (read in the dump)
+  not reduce, and both nodes reduce, so it counts 0 bytes as shared [loop-order-differs] (read in
+  the dump)
   probe why op2 op5 shows what was compared, and what changes it
   changed by  both use the same elements of buf0: let what writes or copies it have the order in
               which it is read
@@ -152,7 +156,7 @@ def test_without_a_log_the_way_to_one_is_named(probe: Probe, screen: Screen) -> 
 op2 and op3  refused  in model__0_inference_0.0
 ! op2 and op3 are not fused: op2 writes buf2 at c0 over c0: 256, op3 reads it at c1 over c0: 12, c1:
   256; torch counts a buffer as shared only where both use it at the same index in the same loops,
-  so it counts 0 bytes (inferred)
+  so it counts 0 bytes [accesses-differ] (inferred)
   probe why op2 op3 shows what was compared, and what changes it
   changed by  both use the same elements of buf2: let what writes or copies it have the order in
               which it is read

@@ -207,7 +207,8 @@ def test_the_ledger_of_a_dump_of_torch_alone_has_what_it_proves(probe: Probe) ->
 def test_nothing_was_decided_says_what_was_looked_for(screen: Screen, recorded: Recorded) -> None:
     assert screen("why", "op1", recorded("aa_separable_cl", [vectorised(1, "op0")])) == snapshot("""\
 nothing was decided about op1: looked for vectorisation, fallback, realization, threads, fusion,
-reduction, index width, layout, copy, loops, rewrite, cudagraphs, freezing, tiling, configs
+reduction, index width, layout, copy, concatenation, casts, loops, rewrite, cudagraphs, freezing,
+tiling, configs
 """)
 
 
@@ -215,7 +216,8 @@ def test_a_pair_is_about_both(screen: Screen, recorded: Recorded) -> None:
     graph = recorded("aa_separable_cl", [vectorised(1, "op0"), scalar(2, "op1")])
     assert screen("why", "op0", "op1", graph) == snapshot("""\
 nothing was decided about op0 and op1: looked for vectorisation, fallback, realization, threads,
-fusion, reduction, index width, layout, copy, loops, rewrite, cudagraphs, freezing, tiling, configs
+fusion, reduction, index width, layout, copy, concatenation, casts, loops, rewrite, cudagraphs,
+freezing, tiling, configs
 """)
 
 
@@ -226,7 +228,7 @@ def test_bad_input_gets_a_sentence(screen: Screen) -> None:
 2> hint: did you mean buf0?
 exit 2
 2> error: unknown kind of decision vectorization
-2> hint: did you mean vectorisation or realization?
+2> hint: did you mean vectorisation or realization or concatenation?
 exit 2
 2> error: model__0_inference_0.0 has no node, buffer, kernel, FX node or operator aten.flop
 2> hint: there is op0, arg0_1, buf0, cpp_fused_flip_0, rev, flip, prims.rev; or name its line: FILE:LINE
