@@ -25,7 +25,8 @@ CHECKOUT = Path(__file__).parents[1]
 HOST = "https://github.com/inductor-probe/inductor-probe/blob/main"
 PAGES = (
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md"),
-    *("docs/guides/*.md", "docs/findings/*.md", "docs/screens/*.svg", "benchmarks/results/*.md"),
+    *("docs/guides/*.md", "docs/findings/*.md", "docs/screens/*.svg"),
+    *("benchmarks/results/*.md", "benchmarks/results/*.png"),
 )
 _FENCE = re.compile(r"^```(\w+) .*$", re.MULTILINE)
 """The opening of a block that says more than its language: how a test runs it."""

@@ -1,13 +1,15 @@
 """How far are the bounds of `probe kernels` from what kernels take? On a machine with a GPU that it knows.
 
     python -m benchmarks.gpu.bounds FOLDER [--jobs 14] [--timers 5] [--only hflip,softmax] [--stop-after 210]
+    python -m benchmarks.gpu.bounds FOLDER --networks
     python -m benchmarks.gpu.bounds FOLDER --products
 
-The first dumps the cases for `cuda` of all scenarios, in parallel, and then times each kernel and library
-call alone, one at a time, with a cold L2 cache (`harness/gpu_clock.py`). It prints the bound of each beside
-that, and by how much times are above bounds. The second lets max-autotune time matrix products of several
-sizes and dtypes, and prints the bound beside the fastest choice. Both go on where they were stopped, with the
-same FOLDER. Without a GPU `--target h200` prints the bounds alone.
+The first dumps the cases for `cuda` of all scenarios, the second the networks of `libraries.py`, in parallel,
+and then times each kernel and library call alone, one at a time, with a cold L2 cache
+(`harness/gpu_clock.py`). It prints the bound of each beside that, and by how much times are above bounds;
+`kernels.json` in FOLDER has the same, and how each Triton kernel was launched. The third lets max-autotune
+time matrix products of several sizes and dtypes, and prints the bound beside the fastest choice. All go on
+where they were stopped, with the same FOLDER. Without a GPU `--target h200` prints the bounds alone.
 """
 
 from __future__ import annotations
@@ -17,18 +19,20 @@ import fcntl
 import json
 import os
 import queue
+import re
 import statistics
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu.simulated import ROOT, cuda_cases
+from benchmarks.gpu.simulated import LIBRARIES, ROOT, cuda_cases
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.machine.roofline import runs_kernel
 from inductor_probe.model.debug_dir import GraphDir
@@ -38,6 +42,7 @@ from inductor_probe.reader.debug_dir import read_graph, read_run
 
 TIMES = "times.jsonl"
 LOCK = "gpu.lock"
+PATH = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 CASES_AT_ONCE = 4
 """Of a script in one process: each process imports torch for several seconds."""
 CALLS = 32
@@ -64,11 +69,17 @@ for kind, dtype, sizes in SIZES:
 
 @dataclass(frozen=True)
 class Timed:
-    """A kernel of a graph: its row, and the seconds that all of its launches took; None where not timed."""
+    """A kernel of a graph: its row, and the seconds that all of its launches took; None where not timed.
+
+    `launched` has for each launch of a Triton kernel its numbers, and what was compiled (`_launched`);
+    `source` is its text.
+    """
 
     label: str
     row: KernelRow
     seconds: float | None
+    launched: tuple[dict[str, Any], ...] = ()
+    source: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -77,14 +88,23 @@ class Timed:
         return self.seconds / bound if self.seconds and bound else None
 
 
-def dump(script: Path, cases: tuple[str, ...], out: Path, target: str | None, threads: int = 1) -> None:
+def dump(
+    script: Path,
+    cases: tuple[str, ...],
+    out: Path,
+    target: str | None,
+    *,
+    threads: int = 1,
+    arguments: tuple[str, ...] = (),
+) -> None:
     """Dump some cases of a script, once: a folder that has `done` in it has been dumped."""
     if (out / "done").exists():
         return
     command = [sys.executable, "-m", "inductor_probe", "dump", str(script), "--out", str(out)]
     command += [f"--case={case}" for case in cases] + ([f"--target={target}"] if target else [])
+    command += ["--", *arguments] if arguments else []
     environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_COMPILE_THREADS": str(threads),
+        **os.environ, "PYTHONPATH": PATH, "TORCHINDUCTOR_COMPILE_THREADS": str(threads),
         "OMP_NUM_THREADS": "2",
     }  # fmt: skip
     begin = time.monotonic()
@@ -123,6 +143,14 @@ def dump_scenarios(folder: Path, only: list[str], jobs: int, target: str | None)
         )
 
 
+def dump_networks(folder: Path, only: list[str], jobs: int, target: str | None) -> None:
+    """Dump the networks of `libraries.py`, each in a process."""
+    script = ROOT / "benchmarks/gpu/libraries.py"
+    with ThreadPoolExecutor(jobs) as pool:
+        for name in only or LIBRARIES:
+            pool.submit(dump, script, (), folder / name, target, arguments=(name,))
+
+
 def graphs_in(folder: Path) -> Iterator[tuple[str, GraphDir, Manifest | None]]:
     """Yield each graph that was dumped, with its script and case, and the manifest of its run."""
     for path in sorted(folder.glob("*/torch_compile_debug/run_*")):
@@ -130,6 +158,7 @@ def graphs_in(folder: Path) -> Iterator[tuple[str, GraphDir, Manifest | None]]:
         for graph in run.graphs:
             record = run.manifest.graph(graph.name) if run.manifest else None
             script = Path(run.manifest.script).stem.removeprefix("check_") if run.manifest else path.parts[-3]
+            script = path.parts[-3] if script == "libraries" else script
             yield f"{script} {(record.case if record else None) or ''}".strip(), graph, run.manifest
 
 
@@ -145,7 +174,7 @@ def time_graphs(folder: Path, timers: int, stop_at: float) -> None:
         command = [sys.executable, "-m", "benchmarks.gpu.bounds", str(folder), "--timer"]
         environment = {
             **os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1",
-            "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
+            "PYTHONPATH": PATH,
             "TRITON_CACHE_DIR": str(folder / "cache/triton"), "TEARDOWN_CUPTI": "0",
             "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache/inductor"),
         }  # fmt: skip
@@ -185,10 +214,11 @@ def timer(folder: Path) -> None:
     import torch
 
     from benchmarks.sweeps.bench_worker import execute, write  # noqa: PLC0415
+    from inductor_probe.harness import overheads  # noqa: PLC0415
     from inductor_probe.harness.bench import Bench  # noqa: PLC0415
     from inductor_probe.harness.gpu_clock import GpuClock, ProfiledStream  # noqa: PLC0415
-    from inductor_probe.harness.overheads import steps_of  # noqa: PLC0415
 
+    overheads.MOST_LAUNCHES = 5_000  # a network has hundreds, and each is timed alone
     random.seed(0)
     clock = None
     for line in sys.stdin:
@@ -203,10 +233,20 @@ def timer(folder: Path) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 clock = clock or GpuClock(ProfiledStream("cuda"), cold=True)
                 remarks: list[Any] = []
-                for step in steps_of(bench, bench.inputs(0), remarks):
-                    run = step.launch.starter(step.run)(step.launch.values())
-                    seconds = clock(run, CALLS)
-                    steps.append({"kind": step.kind, "name": step.name, "seconds": seconds})
+                alike: dict[str, float] = {}  # launches of one kernel for layers that are: timed once
+                for step in overheads.steps_of(bench, bench.inputs(0), remarks):
+                    arguments = step.launch.values()[0]
+                    forms = [
+                        (tuple(one.shape), one.dtype) if hasattr(one, "shape") else one for one in arguments
+                    ]
+                    key = f"{step.kind} {step.name} {forms}"
+                    if key not in alike:
+                        run = step.launch.starter(step.run)(step.launch.values())
+                        alike[key] = clock(run, CALLS)
+                    launched = _launched(step.run, arguments)
+                    steps.append(
+                        {"kind": step.kind, "name": step.name, "seconds": alike[key], "launched": launched}
+                    )
                 error = "; ".join(map(str, remarks)) or None
                 torch.cuda.synchronize()
                 clock._plans.clear()  # which keep what they call, and its arguments
@@ -218,6 +258,29 @@ def timer(folder: Path) -> None:
         with (folder / TIMES).open("a") as times:
             times.write(json.dumps(row) + "\n")
         print("done", flush=True)
+
+
+def _launched(kernel: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the numbers that a Triton kernel was given, its block sizes, and what the driver says of it.
+
+    Of `CachingAutotuner` of torch/_inductor/runtime/triton_heuristics.py; empty of all else.
+    """
+    launchers = getattr(kernel, "launchers", ())
+    if not launchers:
+        return {}
+    launcher = launchers[0]
+    names = kernel.triton_meta["signature"]
+    sizes = {name: value for name, value in zip(names, arguments, strict=False) if isinstance(value, int)}
+    return {
+        **sizes,
+        **launcher.config.kwargs,
+        "warps": launcher.config.num_warps,
+        "stages": launcher.config.num_stages,
+        "registers": getattr(launcher, "n_regs", None),
+        "spills": getattr(launcher, "n_spills", None),
+        "shared": getattr(launcher, "shared", None),
+        "grid": kernel.inductor_meta.get("grid_type"),
+    }
 
 
 def read_times(folder: Path) -> list[dict[str, Any]]:
@@ -232,17 +295,46 @@ def compared(folder: Path) -> list[Timed]:
     found = []
     for label, graph, manifest in graphs_in(folder):
         steps = times.get(str(graph.path), {}).get("steps", [])
-        for row in kernel_rows(read_graph(graph, manifest)):
+        compiled = read_graph(graph, manifest)
+        sources = {kernel.name: kernel.source for kernel in (compiled.code.kernels if compiled.code else ())}
+        for row in kernel_rows(compiled):
             if row.bound is None:
                 continue
-            own = [step["seconds"] for step in steps if runs_kernel(row.name, step["kind"], step["name"])]
-            found.append(Timed(label, row, sum(own) if len(own) >= len(row.launches) else None))
+            own = [step for step in steps if runs_kernel(row.name, step["kind"], step["name"])]
+            seconds = sum(step["seconds"] for step in own) if len(own) >= len(row.launches) else None
+            launched = tuple(step.get("launched", {}) for step in own)
+            found.append(Timed(label, row, seconds, launched, sources.get(row.name, "")))
     return found
+
+
+def _passes(source: str) -> int:
+    """Return in how many loops over a reduction a kernel reads the same operand, at most."""
+    loops = source.split("for r0_offset")[1:]
+    reads = Counter(name for text in loops for name in {*re.findall(r"tl\.load\((\w+) \+", text)})
+    return max(reads.values(), default=1)
+
+
+def write_kernels(folder: Path, found: list[Timed]) -> None:
+    """Write what predictions could be made of: a row for each kernel that was timed."""
+    rows = [
+        {
+            "case": one.label, "kernel": one.row.name, "kind": one.row.kind, "backend": one.row.backend,
+            "launches": len(one.row.launches), "nodes": len(one.row.nodes), "seconds": one.seconds,
+            "bytes_read": one.row.bytes_read, "bytes_written": one.row.bytes_written,
+            "bound": one.row.bound.seconds if one.row.bound else None,
+            "moved": one.row.bound.moved if one.row.bound else None, "launched": one.launched,
+            "passes": _passes(one.source),
+        }
+        for one in found
+        if one.seconds
+    ]  # fmt: skip
+    (folder / "kernels.json").write_text(json.dumps(rows, indent=1, default=str))
 
 
 def print_kernels(folder: Path) -> None:
     """Print a row for each kernel, and how far times are from bounds."""
     found = compared(folder)
+    write_kernels(folder, found)
     print("| case | kernel | bytes at least | FLOP | at least | of | time | time / bound |")
     print("| --- | --- | ---: | ---: | ---: | --- | ---: | ---: |")
     for one in found:
@@ -321,6 +413,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--stop-after", type=float, default=210, help="seconds after which no graph is timed")
     parser.add_argument("--target", help="simulate this GPU, and time nothing")
+    parser.add_argument("--networks", action="store_true", help="those of libraries.py, not the scenarios")
     parser.add_argument("--products", action="store_true", help="matrix products under max-autotune")
     parser.add_argument("--timer", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -336,10 +429,10 @@ def main() -> None:
         dump(script, (), folder / "dump", options.target, threads=options.jobs)
         print_products(folder)
         return
-    folder = options.folder / "scenarios"
+    folder = options.folder / ("networks" if options.networks else "scenarios")
     folder.mkdir(parents=True, exist_ok=True)
     only = [name for name in options.only.split(",") if name]
-    dump_scenarios(folder, only, options.jobs, options.target)
+    (dump_networks if options.networks else dump_scenarios)(folder, only, options.jobs, options.target)
     note(f"{time.monotonic() - begin:.0f} s  dumped")
     if not options.target:
         time_graphs(folder, options.timers, begin + options.stop_after)

@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import json
 import os
+import resource
 import shutil
 import sys
 import time
@@ -69,12 +70,12 @@ def antialias() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return function, (torch.rand(1, 3, 128, 128).contiguous(memory_format=torch.channels_last),)
 
 
-def three_hundred_nodes() -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def three_hundred_nodes(repeats: int = 60) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A graph of 300 operators, a third of which are buffers."""
     import torch
 
     def function(values: Any, weight: Any) -> Any:
-        for _ in range(60):
+        for _ in range(repeats):
             values = torch.relu(values * weight) + values.mean(-1, keepdim=True)
             values = torch.tanh(values)
         return values
@@ -82,9 +83,14 @@ def three_hundred_nodes() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return function, (torch.rand(64, 128), torch.rand(128))
 
 
+def thousand_nodes() -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The same of 1,000 operators."""
+    return three_hundred_nodes(200)
+
+
 PROGRAMS = {
     function.__name__: function
-    for function in (five_operators, transformer_block, antialias, three_hundred_nodes)
+    for function in (five_operators, transformer_block, antialias, three_hundred_nodes, thousand_nodes)
 }
 
 
@@ -116,7 +122,7 @@ def below(frames: int, function: Callable[[], object]) -> object:
 
 
 def time_program(name: str, frames: int, tree: Path, *, compilers: bool) -> dict[str, float]:
-    """Compile a program cold; return seconds, and how many decisions were recorded.
+    """Compile a program cold; return seconds, decisions recorded, and the most memory of the process so far.
 
     Args:
         frames: how many further frames the compile is called below.
@@ -133,7 +139,8 @@ def time_program(name: str, frames: int, tree: Path, *, compilers: bool) -> dict
     below(frames, lambda: compiled(*inputs))
     seconds = {"wall": time.perf_counter() - wall, "cpu": time.thread_time() - cpu}
     decisions = sum(len(read_decisions(file).decisions) for file in tree.rglob(DECISIONS_NAME))
-    return {**seconds, "decisions": decisions}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {**seconds, "decisions": decisions, "peak_mib": peak}
 
 
 def scenario_cases(device: str = "cpu") -> list[str]:
