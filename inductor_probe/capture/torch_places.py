@@ -149,6 +149,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.post_compile", "whether CUDA graphs replay it", (DECISION,)),
     TorchPlace(_SCHEDULER, "Scheduler.should_partition", "what CUDA graphs leave out", (DECISION,)),
     TorchPlace(_CHOICES, "AlgorithmSelectorCache.__call__", "a library's kernel or a template", (DECISION,)),
+    TorchPlace(_REINPLACE, "should_reinplace_scatter", "whether a scatter is worth it", (DECISION,)),
     TorchPlace(_REINPLACE, "reinplace_inplaceable_ops_core", "what is written in place", (DECISION,)),
     TorchPlace(
         _OBSERVER, "GraphTransformObserver.__enter__", "a pass over the FX graph begins", (DECISION, ACCURACY)

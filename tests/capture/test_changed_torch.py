@@ -162,7 +162,7 @@ def test_lowerings_that_changed_are_shown_as_torch_has_them(
     edits = {
         "_inductor/lowering.py": [
             ("if cpu_device and all(", "if cpu_device and len(inputs) != 77 and all("),
-            ("def cummin(", "def cummin_of("),
+            ("def scatter_fallback(", "def scatter_fallback_of("),
             ("def cummax(x, axis=None):\n", f"def cummax(x, axis=None):\n{branch}"),
         ],
         "_inductor/utils.py": [
@@ -177,4 +177,4 @@ def test_lowerings_that_changed_are_shown_as_torch_has_them(
     assert [(one.text, one.truth, one.values) for one in scan.tests] == [("axis < 77", True, (-1, 77))]
     assert (product.cause, product.operand("dtype")) == ("template-dtype", "float32")
     [note] = notes
-    assert dict(note.values)["recorder"] == "watching cummin"
+    assert dict(note.values)["recorder"] == "watching scatter_fallback"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import functools
 import importlib
 import inspect
 import sys
@@ -18,7 +20,7 @@ from torch._inductor.ops_handler import OpsHandler
 from inductor_probe.capture import recorders
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorders.decision_log import DecisionLog
-from inductor_probe.capture.torch_places import wraps_undone
+from inductor_probe.capture.torch_places import DECISION, PLACES, wraps_undone
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 FOLDER = Path(recorders.__file__).parent
@@ -43,7 +45,7 @@ class _Watches(DecisionLog):
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, set[Any]]:
-    """Return the functions of the installed torch that each file of recorders watches."""
+    """Return the functions of the installed torch that each file of recorders watches, or may."""
     log = _Watches(tmp_path_factory.mktemp("events"))
     with wraps_undone():
         for recorder in recorders.RECORDERS:
@@ -53,6 +55,13 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, set[Any]]:
                 except ModuleNotFoundError:  # of another release
                     continue
                 hook(module, log)
+    for file in FOLDER.glob("*.py"):
+        named = held(ast.parse(file.read_text(encoding="utf-8")))
+        for place in PLACES:
+            if DECISION in place.topics and place.name in named and place.module in sys.modules:
+                with contextlib.suppress(AttributeError, TypeError):  # of another release, or no function
+                    function = functools.reduce(getattr, place.name.split("."), sys.modules[place.module])
+                    log.of[file].add(inspect.unwrap(getattr(function, "__func__", function)))
     return dict(log.of)
 
 
@@ -86,6 +95,13 @@ def texts(tree: ast.AST) -> set[str]:
     )
     values = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
     return {value for value in values if not hasattr(OpsHandler, value)}
+
+
+def held(tree: ast.Module) -> set[str]:
+    """Return the texts that a module holds by names: those of functions that it watches later, too."""
+    assigned = (node for top in tree.body if isinstance(top, ast.Assign) for node in ast.walk(top.value))
+    values = (node.value for node in assigned if isinstance(node, ast.Constant))
+    return {value for value in values if isinstance(value, str)}
 
 
 def parsed(function: Any) -> ast.AST:

@@ -18,6 +18,7 @@ import ast
 import functools
 import inspect
 import itertools
+import linecache
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -55,14 +56,16 @@ class CallPath:
     Attributes:
         sites: what the function reports. exit: where it returned; None while it runs, and where it raised.
         inner: calls of watched functions within it, in order.
+        variables: of a function in a function, when it returned.
     """
 
-    __slots__ = ("_around", "_count", "_named", "_seen", "exit", "inner", "sites")
+    __slots__ = ("_around", "_count", "_named", "_seen", "exit", "inner", "sites", "variables")
 
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
         self.exit: Exit | None = None
         self.inner: list[CallPath] = []
+        self.variables: dict[str, Any] = {}
         self._around: CallPath | None = None
         self._seen: dict[int, tuple[int, bool | None, tuple[Any, ...]]] = {}
         self._named: dict[str, str] = {}
@@ -128,6 +131,8 @@ class CallPath:
     def leave(self, number: int, value: Any) -> Any:
         """Report the return that is taken."""
         self.exit = self.sites.exits[number]
+        if self.sites.keeps_locals:
+            self.variables = {**sys._getframe(1).f_locals}
         return value
 
     # What a recorder asks.
@@ -291,7 +296,7 @@ def watch(function: Any, *nested: str) -> Watched:
         raise CannotWatchError(f"{function!r} is not a Python function")
     code = plain.__code__
     try:
-        lines, first = inspect.getsourcelines(code)
+        lines, first = _lines(code)
         # Below a line that makes any indentation right: to remove it would change strings of several lines.
         tree = ast.parse("if 1:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
     except (OSError, SyntaxError, TypeError) as error:
@@ -307,7 +312,8 @@ def watch(function: Any, *nested: str) -> Watched:
         name = code.co_name if one is defined else f"{code.co_name}.{one.name}"
         qualified = f"{plain.__qualname__.removesuffix(code.co_name)}{name}"
         is_generator = one is defined and inspect.isgeneratorfunction(plain)
-        made.append(_registered(Sites(code.co_filename, qualified, is_generator), one))
+        sites = Sites(code.co_filename, qualified, is_generator, one is not defined)
+        made.append(_registered(sites, one))
     plain.__globals__[_ENTER] = _enter
     return Watched(plain, made[::-1], _compiled(defined, plain))
 
@@ -344,6 +350,20 @@ class WatchedCopy:
         if isinstance(node, ast.Attribute) and value is not None:
             return functools.reduce(lambda owner, name: getattr(owner, name, None), names[1:], value)
         return constant(node, self.sites.constants)
+
+
+def _lines(code: CodeType) -> tuple[list[str], int]:
+    """Return the lines of a function, and the number of its first: `inspect` takes ten times as long.
+
+    Its code has all of its lines but for statements behind the last one that does something.
+    """
+    if sys.version_info < (3, 11):
+        return inspect.getsourcelines(code)
+    lines = linecache.getlines(code.co_filename)
+    ends = [end for one in (code, *_codes(code)) for _, end, _, _ in one.co_positions() if end is not None]
+    if not lines or not ends or code.co_filename.startswith("<"):
+        return inspect.getsourcelines(code)
+    return lines[code.co_firstlineno - 1 : max(ends)], code.co_firstlineno
 
 
 _ALL: list[Sites] = []

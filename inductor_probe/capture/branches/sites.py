@@ -87,6 +87,7 @@ class Sites:
 
     Attributes:
         is_generator: its calls go on while others are made.
+        keeps_locals: what its variables are when it returns is seen: of what is defined in a function.
         leaves: conditions by their number. exits: by theirs.
         blocks: first and last line of each block within a branch, with its branches, the innermost first.
         assigning: conditions in whose branches a name is assigned that is returned, or its list added to.
@@ -98,6 +99,7 @@ class Sites:
     file: str
     function: str
     is_generator: bool = False
+    keeps_locals: bool = False
     leaves: list[Condition] = field(default_factory=list)
     exits: list[Exit] = field(default_factory=list)
     blocks: list[tuple[int, int, tuple[Branch, ...]]] = field(default_factory=list)

@@ -164,6 +164,9 @@ class _Recorder:
         hints: Mapping[str, int] = tuner.size_hints or {}
         groups = meta.get("combo_tuning_groups", ())  # of a combo kernel: its parts are timed one by one
         offered = len(configs) if not groups else max(len(group["configs"]) for group in groups)
+        for module, names in _WATCHED.items():
+            for watched in names if module in sys.modules else ():
+                self.log.watch(sys.modules[module], watched)
         cause, more, tests = _cause(kernel, tuner, offered)
         operands: dict[str, Operand] = {
             "kernel": name,
@@ -272,16 +275,6 @@ _recorder = functools.cache(_Recorder)
 """One a log: its hooks are called when each module is imported."""
 
 
-def _hook_heuristics(heuristics: Any, log: DecisionLog) -> None:
-    _watch(heuristics, log)
-    wrap(heuristics, "CachingAutotuner.precompile", log.observed(_recorder(log).kernel_compiled))
-
-
-def _watch(module: Any, log: DecisionLog) -> None:
-    for place in _WATCHED[module.__name__]:
-        log.watch(module, place)
-
-
 HOOKS = {
     "torch._inductor.codegen.triton": lambda module, log: wrap(
         module, "TritonScheduling.define_kernel", log.observed(_recorder(log).kernel_named)
@@ -289,6 +282,7 @@ HOOKS = {
     "torch._inductor.async_compile": lambda module, log: wrap(
         module, "AsyncCompile.triton", log.observed(_recorder(log).kernel_loaded)
     ),
-    **dict.fromkeys(_WATCHED, _watch),
-    _HEURISTICS: _hook_heuristics,
+    _HEURISTICS: lambda module, log: wrap(
+        module, "CachingAutotuner.precompile", log.observed(_recorder(log).kernel_compiled)
+    ),
 }

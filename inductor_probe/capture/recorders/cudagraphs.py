@@ -53,7 +53,7 @@ class _Recorder:
     def _decided(self, place: TorchFrame, compiled: Any, options: Any, _: object) -> None:
         cut, self._cut = self._cut, {}
         config: Any = sys.modules["torch._inductor.config"]
-        on_gpu = "cuda" in compiled.device_types
+        on_gpu = any(map(sys.modules["torch._inductor.utils"].is_gpu, compiled.device_types))
         if config.triton.cudagraphs:
             info = compiled.cudagraph_info
             reason = compiled.disabled_cudagraphs_reason

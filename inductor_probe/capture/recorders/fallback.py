@@ -15,6 +15,7 @@ None`, since `Scan.create` returned that below `not V.graph.has_feature(device, 
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -40,15 +41,14 @@ KIND: DecisionKind = "fallback"
 _HANDLERS = ("handler", "fallback_handler.<locals>.handler")  # its co_name, and its co_qualname
 _IR = "torch/_inductor/ir.py"
 _WRAPPERS = ("_register_lowering.<locals>.wrapped", "wrapped")
+_HELPERS = ("_avg_poolnd", "index_put_impl_", "scatter_fallback", "sort_stable", "use_scatter_fallback")
 _LOWERINGS = (
-    "_adaptive_avg_pool2d", "_avg_poolnd", "adaptive_max_pool2d", "avg_pool2d_backward",
-    "avg_pool3d_backward", "bucketize", "cat", "cummax", "cummin", "cumprod", "cumsum", "index_put_impl_",
-    "logcumsumexp",
-    "max_pool2d_with_indices_backward", "native_dropout", "pow", "rand", "randn", "scatter_fallback",
-    "searchsorted", "sort_stable", "use_scatter_fallback",
+    "_adaptive_avg_pool2d", "adaptive_max_pool2d", "avg_pool2d_backward", "avg_pool3d_backward", "bucketize",
+    "cat", "convolution_backward_lowering", "cummax", "cummin", "cumprod", "cumsum", "kthvalue",
+    "logcumsumexp", "max_pool2d_with_indices_backward", "median_default", "median_dim", "mode_default",
+    "native_dropout", "pow", "rand", "randn", "searchsorted", "topk",
 )  # fmt: skip
-_SORTS = ("kthvalue", "median_default", "median_dim", "mode_default", "topk")
-"""Lowerings that there are since torch 2.13."""
+"""Lowerings that may call torch, which are watched when one of them is met, and what others call for that."""
 _ANSWERS = ("use_scatter_fallback", "Scan.create", "Sort.create")
 """What lowerings ask: where one says no, its branch is the cause, and not that of the lowering."""
 _WINDOW, _THREADS, _SPLIT = "window_size > ?", "parallel_num_threads() != ?", "num_splits > ?"
@@ -109,6 +109,10 @@ class _Recorder:
         if is_unsupported:
             # Asked before run_node's other questions, and for nodes of patterns, too: it goes with its node.
             self.current = _Node(node, unsupported=("unsupported-type", place, {"types": types}))
+            return
+        lowering: Any = inspect.unwrap(_lowerings().get(node.target, _graph))
+        if getattr(lowering, "__name__", "") in _LOWERINGS:
+            self.log.watch(sys.modules[lowering.__module__], lowering.__name__)
 
     def tensor_checked(self, _: TorchFrame, is_unsupported: bool, value: Any, *__: Any, **___: Any) -> None:
         """See a value that no code is generated for."""
@@ -176,7 +180,7 @@ class _Recorder:
         for frame in inside:
             if (path := running(frame.function)) is not None:
                 return _in_lowering(path.at(frame.line), node, inside[0], asked.missing)
-        if getattr(lowering.lowerings.get(node.target), "_is_fallback_handler", False):
+        if getattr(_lowerings().get(node.target), "_is_fallback_handler", False):
             return ("registered-fallback", called, {}), ()
         if inside and inside[0].function == "index":  # where an exception says that an index is a mask
             return ("boolean-index", inside[0], {"dtypes": _dtypes(node.args[1])}), ()
@@ -237,6 +241,10 @@ def _split(path: CallPath, node: Any) -> dict[str, Operand]:
     if isinstance(elements, int) and elements:
         outputs //= elements
     return {"elements": elements, "outputs": outputs, "values": values, "parts": parts}
+
+
+def _lowerings() -> Any:
+    return sys.modules["torch._inductor.lowering"].lowerings
 
 
 def _graph() -> Any:
@@ -320,7 +328,7 @@ def _hook_graph(graph: Any, log: DecisionLog) -> None:
 
 
 def _hook_lowering(lowering: Any, log: DecisionLog) -> None:
-    for place in (*_LOWERINGS, *(one for one in _SORTS if hasattr(lowering, one))):
+    for place in _HELPERS:
         log.watch(lowering, place)
     wrap(lowering, "unsupported_input_tensor", log.observed(_recorder(log).tensor_checked))
 
@@ -332,11 +340,6 @@ def _hook_ir(ir: Any, log: DecisionLog) -> None:
         wrap(ir, name, _recorder(log).around)
 
 
-def _hook_convolutions(convolutions: Any, log: DecisionLog) -> None:
-    if hasattr(convolutions, "convolution_backward_lowering"):  # since torch 2.13
-        log.watch(convolutions, "convolution_backward_lowering")
-
-
 def _hook_tracing(tracing: Any, log: DecisionLog) -> None:
     wrap(tracing, "maybe_handle_decomp", log.observed(_recorder(log).decomposed))
 
@@ -346,5 +349,4 @@ HOOKS = {
     "torch._inductor.graph": _hook_graph,
     "torch._inductor.lowering": _hook_lowering,
     "torch._inductor.ir": _hook_ir,
-    "torch._inductor.kernel.conv": _hook_convolutions,
 }

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from inductor_probe.capture.branches import CallPath
 from inductor_probe.capture.recorders.decision_log import UnknownPathError, size_of
 from inductor_probe.model.decision import CauseCode, Operand, Outcome
 
@@ -30,12 +31,14 @@ class OrderQuestion(Struct, frozen=True):
     """What `pick_loop_order` was asked: of each access the stride along each dimension; and its answer.
 
     `names` are those of the dimensions; `order` has them from the outermost loop to the innermost one.
+    `votes` are those that torch counted of two: for the first and for the second to be the inner one.
     """
 
     names: Sequence[str]
     strides: Sequence[Sequence[int]]
     sizes: Sequence[Any]
     order: Sequence[int]
+    votes: Mapping[tuple[int, int], tuple[int, int]]
 
 
 class MergeQuestion(Struct, frozen=True):
@@ -52,54 +55,56 @@ class MergeQuestion(Struct, frozen=True):
     left: Sequence[int]
 
 
+def votes_of(path: CallPath | None) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return the votes that `index_cmp` of `pick_loop_order` counted, of each pair that it compared."""
+    votes: dict[tuple[int, int], tuple[int, int]] = {}
+    for compared in path.inner if path is not None else ():
+        seen = compared.variables
+        if "b_first" in seen:  # a loop of one step has none
+            votes[seen["a"], seen["b"]] = seen["a_first"], seen["b_first"]
+            votes[seen["b"], seen["a"]] = seen["b_first"], seen["a_first"]
+    return votes
+
+
 def order_decided(question: OrderQuestion, *, is_on: bool) -> tuple[Outcome, CauseCode, dict[str, Operand]]:
     """Return what decided the order of loops, with the pair of dimensions that shows it.
 
     Args:
         is_on: `config.pick_loop_orders`.
-
-    Raises:
-        UnknownPathError: no vote explains the order.
     """
     natural = [dim for dim in range(len(question.sizes)) if _is_loop(question.sizes[dim])]
     order = [dim for dim in question.order if dim in natural]
-    pairs = list(itertools.pairwise(natural))
-    counted = {pair: _votes(question, *pair) for pair in pairs[::-1]}
+    counted = {
+        (outer, inner): question.votes[inner, outer]
+        for outer, inner in itertools.combinations(natural, 2)
+        if (inner, outer) in question.votes
+    }
+    swapped = [pair for pair, (keep, swap) in counted.items() if swap > keep]
     if not is_on:
-        swapped = [pair for pair, (keep, swap) in counted.items() if swap > keep]
-        return "in-order", "loop-orders-off", _of_pair(question, *swapped[0]) if swapped else {}
+        return "in-order", "loop-orders-off", _of_pair(question, *swapped[-1]) if swapped else {}
     if order != natural:
-        for position in range(len(order) - 1, -1, -1):
-            inner = order[position]
-            for outer in order[:position]:
-                keep, swap = _votes(question, inner, outer)
-                if inner < outer and swap > keep:
-                    return "reordered", "strides-favour-order", _of_pair(question, inner, outer)
-        raise UnknownPathError("no pair of loops has votes for the order that was picked")
-    if any(swap > keep for keep, swap in counted.values()):
-        raise UnknownPathError("a pair of loops has votes against the order that was picked")
-    tied = next((pair for pair, (keep, swap) in counted.items() if keep == swap), None)
-    if tied is not None:
-        return "in-order", "strides-tied", _of_pair(question, *tied)
+        turned = [pair for pair in swapped if order.index(pair[0]) > order.index(pair[1])]
+        shown = max(turned, key=lambda pair: (order.index(pair[0]), -order.index(pair[1])), default=None)
+        if shown is not None:
+            return "reordered", "strides-favour-order", _of_pair(question, *shown)
+        return "reordered", "unlisted-test", {}
+    pairs = [pair for pair in itertools.pairwise(natural) if pair in counted]
+    tied = [pair for pair in pairs if counted[pair][0] == counted[pair][1]]
+    if swapped or not pairs:
+        return "in-order", "unlisted-test", {}
+    if tied:
+        return "in-order", "strides-tied", _of_pair(question, *tied[-1])
     return "in-order", "strides-in-order", _of_pair(question, *pairs[-1])
 
 
 def _of_pair(question: OrderQuestion, first: int, second: int) -> dict[str, Operand]:
     """Return the operands of a pair of dimensions, of which `second` is the inner one if nothing is done."""
-    keep, swap = _votes(question, first, second)
+    keep, swap = question.votes[second, first]
     return {
         "dimensions": (question.names[first], question.names[second]),
         "votes_to_swap": swap,
         "votes_to_keep": keep,
     }
-
-
-def _votes(question: OrderQuestion, outer: int, inner: int) -> tuple[int, int]:
-    """Return how many accesses want `inner` to stay the inner one, and how many `outer`."""
-    pairs = [(abs(strides[outer]), abs(strides[inner])) for strides in question.strides]
-    keep = sum(along_outer == 0 or along_inner < along_outer for along_outer, along_inner in pairs)
-    swap = sum(along_inner == 0 or along_outer < along_inner for along_outer, along_inner in pairs)
-    return keep, swap
 
 
 def merge_decided(

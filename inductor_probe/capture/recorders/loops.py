@@ -23,12 +23,14 @@ from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from inductor_probe.capture.branches import CallPath, calls
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     UnknownPathError,
     debug_folder,
     inductor_caller,
     named,
+    path_of,
     place_of,
     size_of,
 )
@@ -38,6 +40,7 @@ from inductor_probe.capture.recorders.loop_votes import (
     OrderQuestion,
     merge_decided,
     order_decided,
+    votes_of,
 )
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
@@ -78,7 +81,8 @@ class _Recorder:
 
     def hook_scheduler(self, scheduler: Any, log: DecisionLog) -> None:
         """Wrap what picks an order, and what changes loops of a node."""
-        wrap(scheduler, "pick_loop_order", log.observed(self._order_picked))
+        log.watch(scheduler, "pick_loop_order", "index_cmp")
+        wrap(scheduler, "pick_loop_order", log.followed(self._order_picked))
         wrap(scheduler, "SchedulerNode.apply_new_loop_order", self._around_new_order)
         wrap(scheduler, "SchedulerNode.merge_loops", self._around_merge)
         if hasattr(scheduler.SchedulerNode, "restore_loop_state"):  # torch 2.11 takes nothing back
@@ -123,12 +127,20 @@ class _Recorder:
         return reorder_and_see
 
     def _order_picked(
-        self, _: TorchFrame, order: Any, strides: Any, sizes: Any, *__: Any, **___: Any
+        self, _: TorchFrame, path: CallPath | None, order: Any, strides: Any, sizes: Any, *more: Any
     ) -> None:
-        if self._open and self._open[-1].orders:
-            seen = self._open[-1]
-            names = tuple(_named(variable) for variable in seen.variables)
-            seen.orders[seen.is_reduction] = OrderQuestion(names, strides, sizes, tuple(reversed(order)))
+        if not (self._open and self._open[-1].orders):
+            return
+        seen, config = self._open[-1], sys.modules["torch._inductor.config"]
+        votes = votes_of(path)
+        if not config.pick_loop_orders:
+            pick = inspect.unwrap(sys.modules["torch._inductor.scheduler"].pick_loop_order)
+            with config.patch(pick_loop_orders=True), calls() as made:
+                pick(strides, sizes, *more)
+            votes = votes_of(path_of(pick, made))
+        names = tuple(_named(variable) for variable in seen.variables)
+        question = OrderQuestion(names, strides, sizes, tuple(reversed(order)), votes)
+        seen.orders[seen.is_reduction] = question
 
     def _around_simplify(self, simplify: Callable[..., Any]) -> Callable[..., Any]:
         place = place_of(simplify)

@@ -2,7 +2,7 @@
 
 `reinplace_inplaceable_ops_core` may let `index_put`, scatters into views, and custom operators that change
 their arguments write where the argument is, if nothing can see that. torch logs how many bytes it missed for
-custom operators, and nothing else. Its conditions are repeated here on the graph that it is given:
+custom operators, and nothing else. It is watched, with the functions in it that it asks:
 
     arg0_1 -> index_put -> output                  copied: the caller keeps arg0_1
     arg0_1 -> index_put -> copy_(arg0_1)           in place: the caller wants it changed
@@ -12,118 +12,44 @@ custom operators, and nothing else. Its conditions are repeated here on the grap
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from inductor_probe.capture.branches import CallPath, calls
 from inductor_probe.capture.recorders.askers import operator_of
-from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, place_of, source_of
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    cause_of_branch,
+    path_of,
+    place_of,
+    source_of,
+    tests_of,
+)
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame, TorchTest
 
 KIND: DecisionKind = "rewrite"
 
-_INPUTS = ("placeholder", "get_attr")
-_SIZES = (
-    "aten.sym_size.int", "aten.sym_stride.int", "aten.sym_numel.default", "aten.sym_storage_offset.default",
-)  # fmt: skip
-_COPY = "aten.copy_.default"
+_MODULE = "torch._inductor.fx_passes.reinplace"
+_PASS, _ASKED, _USES = "reinplace_inplaceable_ops_core", "can_inplace", "any_use_of_views_after_node"
+_SCATTER = "should_reinplace_scatter"
+_CAUSES: dict[str, CauseCode] = {"any(?": "view-of-input", "mutated_arg.op in ?": "input-not-mutated"}
+"""Conditions of `can_inplace` in whose branches it says no without asking for later uses."""
 _CLONES = "only_clone_these_tensors"
 
-Cause = tuple[CauseCode, dict[str, Operand]]
+Cause = tuple[CauseCode, dict[str, Operand], tuple[TorchTest, ...]]
 
 
 class _Candidate(Struct, frozen=True):
-    """A node that could write into `argument`, what speaks about it, and its operator as it was."""
+    """A node that could write into `argument`, and its target and operator as they were."""
 
     node: Any
     argument: Any
     index: int
     target: Any
     operator: str
-    cause: Cause
-
-
-class _Graph:
-    """The nodes of an FX graph by what they share memory with, and where they stand."""
-
-    def __init__(self, graph: Any, reinplace: Any) -> None:
-        self._reinplace = reinplace
-        storage = self._storage = reinplace.get_node_storage
-        self._position = {node: position for position, node in enumerate(graph.nodes)}
-        self._sharing: dict[Any, list[Any]] = {}
-        self._copied_back: dict[Any, Any] = {}
-        for node in graph.nodes:
-            self._sharing.setdefault(storage(node), []).append(node)
-            if str(node.target) == _COPY and node.args[0].op in _INPUTS:
-                self._copied_back.setdefault(node.args[0], node)
-
-    def cause(self, node: Any, argument: Any) -> Cause:
-        """Return what decides whether `node` may write into `argument`: `can_inplace`, in its order."""
-        storage = self._storage(argument)
-        if storage is None:
-            raise UnknownPathError("an argument without a storage")
-        sharing = [view for view in self._sharing[storage] if self._overlap(argument, view)]
-        if argument.op in _INPUTS:
-            copied_back = self._copied_back.get(argument)
-            if copied_back is None:
-                return "input-not-mutated", {"argument": argument.name}
-            reader = self._later_reader(node, argument, sharing, copied_back)
-            return self._read(argument, reader) or ("copied-back", {"argument": argument.name})
-        if inputs := [other.name for other in sharing if other.op in _INPUTS]:
-            copied_back = self._copied_back_by_view(node, argument)
-            if copied_back is None:
-                return "view-of-input", {"argument": argument.name, "input": inputs[0]}
-            of = copied_back.args[0]
-            reader = self._later_reader(node, of, sharing, copied_back)
-            given = {"argument": argument.name, "input": of.name}
-            return self._read(argument, reader) or ("copied-back", given)
-        reader = self._later_reader(node, argument, sharing, None)
-        return self._read(argument, reader) or ("not-read-later", {"argument": argument.name})
-
-    def _copied_back_by_view(self, node: Any, argument: Any) -> Any:
-        """Return what copies the result into the input that the argument is a view of; None on torch 2.11.
-
-        `_is_layout_preserving_view_copy_back`: all of the input, where it lies. Not asked of symbolic sizes.
-        """
-        view_base = getattr(self._reinplace, "_get_view_base", None)
-        if view_base is None or not hasattr(self._reinplace, "_is_layout_preserving_view_copy_back"):
-            return None
-        copied_back = self._copied_back.get(view_base(argument))
-        if copied_back is None or view_base(copied_back.args[1]) is not node:
-            return None
-        pairs = ((node, argument), (copied_back.args[1], copied_back.args[0]))
-        return copied_back if all(_lie_alike(first, second) for first, second in pairs) else None
-
-    def _overlap(self, argument: Any, view: Any) -> bool:
-        """Whether two values of one storage have an element in common; not asked of symbolic sizes."""
-        values = [argument.meta["val"], view.meta["val"]]
-        if view is argument or not all(map(_is_static, values)):
-            return True
-        return len(self._reinplace.compute_overlapping_tensors(values)) != 0
-
-    def _read(self, argument: Any, reader: Any) -> Cause | None:
-        if reader is None:
-            return None
-        return "read-later", {"argument": argument.name, "reader": reader.name}
-
-    def _later_reader(self, node: Any, argument: Any, sharing: list[Any], before: Any) -> Any:
-        last = self._position[before] if before is not None else None
-        for view in sharing:
-            for user in view.users:
-                position = self._position[user]
-                is_between = position > self._position[node] and (last is None or position < last)
-                overwrites = str(user.target) == _COPY and user.args[0] is argument
-                if is_between and not overwrites and not self._asks_sizes(user):
-                    return user
-        return None
-
-    def _asks_sizes(self, user: Any) -> bool:
-        """Whether a node, or all that read a view that it makes, reads no element."""
-        if str(user.target) in _SIZES:
-            return True
-        return self._reinplace._is_view_op(user.target) and all(map(self._asks_sizes, user.users))
 
 
 class _Recorder:
@@ -137,58 +63,73 @@ class _Recorder:
         def look_and_reinplace(graph: Any) -> Any:
             candidates: list[_Candidate] = []
             self._log.safely(self._look, graph, candidates)
-            result = reinplace(graph)
+            if candidates:  # they are large: to watch them costs some milliseconds
+                self._log.watch(sys.modules[_MODULE], _PASS, _ASKED, _USES)
+                self._log.watch(sys.modules[_MODULE], _SCATTER)
+            with calls() as made:
+                result = reinplace(graph)
+            path = path_of(reinplace, made)
             for candidate in candidates:
-                self._log.safely(self._record, place, candidate)
+                self._log.safely(self._record, place, candidate, path.inner if path is not None else [])
             return result
 
         return look_and_reinplace
 
     def _look(self, graph: Any, candidates: list[_Candidate]) -> None:
-        reinplace: Any = sys.modules["torch._inductor.fx_passes.reinplace"]
-        found = [(node, *one) for node in graph.nodes for one in _arguments(node, reinplace)]
-        if not found:
-            return
-        facts = _Graph(graph, reinplace)
-        for node, index, argument in found:
-            cause = facts.cause(node, argument)
-            candidates.append(_Candidate(node, argument, index, node.target, _operator(node), cause))
+        reinplace: Any = sys.modules[_MODULE]
+        candidates += [
+            _Candidate(node, argument, index, node.target, _operator(node))
+            for node in graph.nodes
+            for index, argument in _arguments(node, reinplace)
+        ]
 
-    def _record(self, place: TorchFrame, one: _Candidate) -> None:
-        cause, operands = one.cause
+    def _record(self, place: TorchFrame, one: _Candidate, asked: Sequence[CallPath]) -> None:
         clones = one.node.meta.get(_CLONES)
         in_place = one.index not in clones if clones is not None else one.node.target is not one.target
-        if in_place != (cause in ("copied-back", "not-read-later")):
-            if not _is_static(one.argument.meta["val"]):
-                return  # torch looked at overlaps that are not asked here
-            if in_place or clones is not None:
-                raise UnknownPathError(f"{one.node.name}: {cause}, and in place is {in_place}")
-            if _is_refused_as_overlapping(one):
-                raise UnknownPathError(f"{one.node.name}: copied, since it would read what it writes")
-            cause = "scatter-fused"  # `should_reinplace_scatter`: the only other condition
+        cause, operands, tests = _cause(one, asked, in_place=in_place)
         operands = {
             "nodes": (one.node.name,),
             "operators": (one.operator,),
             "sources": tuple(filter(None, [source_of(one.node)])),
+            "argument": one.argument.name,
             **operands,
         }
         self._log.record(
             KIND, ((one.node.name,),), "in-place" if in_place else "copied", cause, place,
             operands={name: value for name, value in operands.items() if value},
-            subject_type="fx",
+            subject_type="fx", tests=tests,
         )  # fmt: skip
 
 
-def _is_refused_as_overlapping(one: _Candidate) -> bool:
-    """Whether an argument overlaps with itself, or with what is written: asked since torch 2.14 and 2.15."""
-    reinplace: Any = sys.modules["torch._inductor.fx_passes.reinplace"]
-    if sys.modules["torch"]._debug_has_internal_overlap(one.argument.meta["val"]) == 1:
-        return True
-    if "get_node_storage" not in reinplace.should_reinplace_scatter.__code__.co_names:
-        return False
-    storage = reinplace.get_node_storage(one.argument)
-    others = (other for other in one.node.all_input_nodes if other is not one.argument)
-    return any(storage == reinplace.get_node_storage(other) for other in others)
+def _cause(one: _Candidate, asked: Sequence[CallPath], *, in_place: bool) -> Cause:
+    """Return why a node writes into its argument or not: by what `can_inplace` said of them."""
+    place = next((place for place, path in enumerate(asked) if _is_about(path, one)), None)
+    if place is None:
+        return "unlisted-test", {}, ()
+    path = asked[place]
+    tests = tests_of(path)
+    later = path.tested(f"{_USES}(?")
+    if later is None:
+        cause = cause_of_branch(path, _CAUSES)
+        sharing = path.variables.get("shared_view_nodes", ())
+        inputs = [view.name for view in sharing if not (view.all_input_nodes or view._erased)]
+        return cause, {"input": inputs[0]} if cause == "view-of-input" and inputs else {}, tests
+    if later.truth:
+        return "read-later", {"reader": path.inner[-1].variables["user"].name}, tests
+    if not in_place:  # all that is asked beside
+        scatter = next((after for after in asked[place + 1 :][:1] if after.sites.function == _SCATTER), None)
+        is_fused = scatter is not None and scatter.exit is not None and not scatter.exit.within
+        return "scatter-fused" if is_fused else "unlisted-test", {}, tests_of(scatter)
+    if path.variables.get("copy_node") is None:
+        return "not-read-later", {}, tests
+    given = path.variables.get("mutated_arg_base")  # of a view
+    return "copied-back", {"input": given.name} if given is not None else {}, tests
+
+
+def _is_about(path: CallPath, one: _Candidate) -> bool:
+    variables = path.variables
+    is_asked = path.sites.function == f"{_PASS}.{_ASKED}"
+    return is_asked and variables["node"] is one.node and variables["mutated_arg"] is one.argument
 
 
 def _arguments(node: Any, reinplace: Any) -> Iterator[tuple[int, Any]]:
@@ -211,19 +152,4 @@ def _operator(node: Any) -> str:
     return str(node.args[0]) if name.startswith("auto_functionalized") else name
 
 
-def _lie_alike(first: Any, second: Any) -> bool:
-    """Whether the values of two nodes have the same static sizes, strides and offset."""
-    values = [first.meta["val"], second.meta["val"]]
-    one, other = ((*value.size(), *value.stride(), value.storage_offset()) for value in values)
-    return all(map(_is_static, values)) and one == other
-
-
-def _is_static(value: Any) -> bool:
-    return all(isinstance(size, int) for size in (*value.size(), *value.stride(), value.storage_offset()))
-
-
-HOOKS = {
-    "torch._inductor.fx_passes.reinplace": lambda module, log: wrap(
-        module, "reinplace_inplaceable_ops_core", _Recorder(log).around
-    )
-}
+HOOKS = {_MODULE: lambda module, log: wrap(module, _PASS, _Recorder(log).around)}
