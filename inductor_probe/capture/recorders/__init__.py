@@ -8,10 +8,12 @@ and returns torch's own result. What it cannot read becomes a note in the manife
 and the compile goes on.
 
 A cause is read off the way that torch took through a function that is watched (`DecisionLog.watch`, and
-`followed` in the place of `observed`): by the branch in which it returned, and by the tests that decided it,
-whose operands it compared. A literal of torch's is never written here. Of what is asked too often for that
-(`fusion`) a watched copy is asked once more, or its text is read. `loops`, `copies`, `fallback`,
-`extern_kernels`, `tiling`, `configs` and others still read conditions of torch again.
+`followed` in the place of `observed`): by the branch in which it returned, or in which it stands while it
+calls what is recorded, and by the tests that decided it, whose operands it compared. A literal of torch's is
+never written here (`tests/capture/test_no_literals.py`). Of what is asked too often for that (`fusion`) a
+watched copy is asked once more, or its text is read. Which loops are merged (`loop_votes.py`), what a copy is
+made for, along which loops a C++ nest is contiguous, and why CUDA graphs are skipped is still inferred from
+what was seen.
 
 To record another decision: a module here, its places in `torch_places.py`, an entry for each cause in
 `catalogue/`, and a program in `tests/proving_ground` that shows the cause, with the flip that turns the
