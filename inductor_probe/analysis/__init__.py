@@ -10,8 +10,8 @@ launch, each link with its proof), `formula/` (a loop body as mathematics, and w
 equal for bodies that compute the same), `fusion/` (whose part of a log is whose, the decisions in it, what
 the IR shows of a pair), `diff/` (pairs the nodes, buffers and kernels of two graphs, then says what differs),
 `annotation/` (which node each line of a kernel computes for), `kernels`, `nodes`, `pages` (the page of what a
-name means), `causes/` (a recorded decision with whom it concerns, what is at stake, and which changes of its entry in
-`catalogue/` apply), `check`, `completeness/` (what a file lacks of what torch guarantees, for `check` alone),
+name means), `causes/` (a recorded decision with whom it concerns, what is at stake, and which changes of its
+entry in `catalogue/` apply), `check`, `completeness/` (what a file lacks of what torch guarantees, for `check` alone),
 `summary` (and what a dump calls for next); `overview` (parts of a call, and what was missed by them),
 `decomposed` (what loops do for an operator that inductor decomposed, and which of it again and again),
 `interruptions` (graph breaks and recompiles); `input_bounds` (which values inputs may take), `symbols`
