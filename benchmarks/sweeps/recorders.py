@@ -6,10 +6,9 @@
 Two processes run at the same time, both with the hooks of `probe dump`, one of them with recorders; they take
 turns: A B B A, each two pairs at another depth of the stack. A compile is cold: nothing of inductor's is
 cached. `cost` prints medians of the CPU time of the thread that compiles and of wall time, and the ratio of
-medians; g++, which is most of a cold compile, runs with `--compilers` only. Target: below 1.05, and 1.1 of
-the memory. `identity`
-compares each `output_code.py`, byte for byte, of all cases of the scenarios that a CPU can run, and of N
-graphs of PyTorch's operator database.
+medians; g++, which is most of a cold compile, runs with `--compilers` only. Targets: 1.05, and 1.1 of the
+memory. `identity` compares each `output_code.py`, byte for byte, of all cases of the scenarios that a CPU can
+run, and of N graphs of PyTorch's operator database.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ equal for bodies that compute the same), `fusion/` (whose part of a log is whose
 the IR shows of a pair), `diff/` (pairs the nodes, buffers and kernels of two graphs, then says what differs),
 `annotation/` (which node each line of a kernel computes for), `kernels`, `nodes`, `pages` (the page of what a
 name means), `causes/` (a recorded decision with whom it concerns, what is at stake, and which changes of its
-entry in `catalogue/` apply), `check`, `completeness/` (what a file lacks of what torch guarantees, for `check` alone),
-`summary` (and what a dump calls for next); `overview` (parts of a call, and what was missed by them),
-`decomposed` (what loops do for an operator that inductor decomposed, and which of it again and again),
-`interruptions` (graph breaks and recompiles); `input_bounds` (which values inputs may take), `symbols`
-(what symbolic sizes are and were), `launch_check`, `links` (what belongs to what, launches and autotuning
-choices too), `work` (bytes and flops of kernels).
+entry in `catalogue/` apply), `check`, `completeness/` (what a file lacks of what torch guarantees, for
+`check` alone), `summary` (and what a dump calls for next); `overview` (parts of a call, and what was missed
+by them), `decomposed` (what loops do for an operator that inductor decomposed, and which of it again and
+again), `interruptions` (graph breaks and recompiles); `input_bounds` (which values inputs may take),
+`symbols` (what symbolic sizes are and were), `launch_check`, `links` (what belongs to what, launches and
+autotuning choices too), `work` (bytes and flops of kernels).
 """
