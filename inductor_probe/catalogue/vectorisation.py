@@ -202,10 +202,10 @@ CAUSES = (
     Cause("non-contiguous-accesses", "scalar", _SELECT_TILING,
         f"loop range loop_cause operations non_contiguous count_limit share share_limit loads stores "
         f"index_exprs value_exprs contiguous_nodes {_ROWS} {_NEST}",
-        "along {loop}, {non_contiguous} of its {operations:# operation} {non_contiguous:?is/are} "
+        "along {loop}, {non_contiguous}[ of its {operations:# operation}] {non_contiguous:?is/are} "
         "non-contiguous[ ({kinds})][: {percent}, where torch stops at {share_limit:.0%} (or at "
         "{count_limit} of them)][: torch stops at {most}][; the first is {first_access}][; all of "
-        "{contiguous_nodes} is contiguous]", "non-contiguous {non_contiguous} of {operations:# operation}",
+        "{contiguous_nodes} is contiguous]", "non-contiguous {non_contiguous}[ of {operations:# operation}]",
         changes=(_WITHOUT_HEURISTICS, _CONTIGUOUS, Turn("vectorise")),
         example="image.flip(-1), image: uint8 (1, 3, 64, 64)"),
     Cause("short-inner-range", "scalar", _SELECT_TILING,

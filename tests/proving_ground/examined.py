@@ -210,6 +210,7 @@ EXAMINED: dict[str, tuple[str, Program]] = {
             operands={"share_limit": None, "count_limit": 35, "range": 576},
             flip=NO_HEURISTIC,
             turned=MOST,
+            since="2.12",  # before, its nodes have other names
         ),
     ),
     "shuffled": (
@@ -282,6 +283,7 @@ EXAMINED: dict[str, tuple[str, Program]] = {
             operands={"masks": 1},
             flipped_inputs=select_rows(32),
             turned=("vectorised", "two-contiguous-loops"),
+            since="2.12",
         ),
     ),
 }

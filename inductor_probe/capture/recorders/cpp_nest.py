@@ -37,7 +37,7 @@ KIND: DecisionKind = "vectorisation"
 _LOOP_VARIABLE = re.compile(r"d\d+")
 _INDEXED = {"load": 2, "store": 2, "index_expr": 1, "value_expr": 1}
 """Operations that are checked for contiguity, and which argument is the index."""
-_COUNTS = ("op_num > ?", "non_contig_indexing_op_num >= ?")
+_COUNTS = {"operations": "op_num > ?", "non_contiguous": "non_contig_indexing_op_num >= ?"}
 
 Answer: TypeAlias = tuple[Outcome, CauseCode, dict[str, Operand]]
 """What torch chose, why, and the operands of that."""
@@ -134,15 +134,17 @@ class Nest:
 
     @property
     def counts(self) -> dict[str, Operand]:
-        """How many operations `select_tiling` counted, and how many non-contiguous accesses among them."""
+        """How many operations `select_tiling` counted, and how many non-contiguous accesses among them.
+
+        Torch 2.11 tells no number that it did not compare: 35 such accesses are enough, of how many ever.
+        """
         if len(self.answer) > 2:  # since torch 2.12
             stats = self.answer[2]
             counted = (stats.op_counter, stats.non_contig_indexing_op_counter)
-            numbers = [sum(one.values()) for one in counted]
-        else:
-            tests = [self.tiling_path.tested(text) for text in _COUNTS] if self.tiling_path else []
-            numbers = [int(one.values[0]) for one in tests if one is not None]
-        return dict(zip(("operations", "non_contiguous"), numbers, strict=False))
+            return dict(zip(_COUNTS, (sum(one.values()) for one in counted), strict=True))
+        path = self.tiling_path
+        tests = {name: path.tested(text) for name, text in _COUNTS.items()} if path is not None else {}
+        return {name: int(one.values[0]) for name, one in tests.items() if one is not None}
 
     @property
     def tiled(self) -> list[int]:
