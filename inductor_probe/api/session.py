@@ -125,11 +125,9 @@ class Session(Shown):
         from inductor_probe.analysis.run_remarks import failed_recorders
         from inductor_probe.api.on_disk import with_compiler
         from inductor_probe.api.rows import Causes
-        from inductor_probe.model.decision import DECISION_KINDS
+        from inductor_probe.catalogue import check_kinds
 
-        for kind in kinds:
-            if kind not in DECISION_KINDS:
-                raise NotFoundError(f"unknown kind of decision {kind}", near_names(kind, DECISION_KINDS))
+        check_kinds(kinds)
         if len(names) > 2:
             raise ProbeError(f"{len(names)} names: a decision is about one subject, or about a pair")
 

@@ -20,6 +20,7 @@ from functools import cache
 from importlib import import_module
 
 from inductor_probe.catalogue.entries import FLIP, OF_ANY_KIND, TYPES, Cause, Kind, Operand
+from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.decision import Decision, DecisionKind
 from inductor_probe.model.decision import Operand as Value
 from inductor_probe.model.remark import RemarkKind
@@ -57,6 +58,13 @@ def kind_of(code: DecisionKind) -> Kind:
 def causes_of(kind: DecisionKind) -> Mapping[str, Cause]:
     """Return the causes of a kind by their codes."""
     return {cause.code: cause for cause in kind_of(kind).causes}
+
+
+def check_kinds(kinds: Iterable[str]) -> None:
+    """Raise NotFoundError, with near names, where one of them is no kind of decision."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise NotFoundError(f"unknown kind of decision {kind}", near_names(kind, KINDS))
 
 
 def remark_of(decision: Decision) -> RemarkKind:

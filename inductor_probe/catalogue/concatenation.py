@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source
-from inductor_probe.catalogue.shared import number, where
+from inductor_probe.catalogue.shared import POINTWISE_CAT, number, where
 
 _CAT = "lowering.py:cat"
-_EFFECT = (
-    "computes each concatenation element by element, or leaves the choice to torch; time it: each element "
-    "evaluates every operand, under a mask"
-)
-_FORCE = By("force_pointwise_cat", "True", _EFFECT)
+_FORCE = By("force_pointwise_cat", "True", POINTWISE_CAT)
 _ELEMENTS, _PARTS = "element-by-element", "in-parts"
 """Outcomes."""
 
@@ -29,12 +25,12 @@ OUTCOMES = (
 
 CAUSES = (
     Cause("on-cpu", _PARTS, _CAT, "",
-        "on a CPU torch does nothing else: each operand has loops of its own, and what reads the result "
-        "reads memory", "on a CPU", changes=(_FORCE,), test="cpu_device",
+        "on a CPU torch does nothing else: each operand that is computed here has loops of its own, and what "
+        "reads the result reads memory", "on a CPU", changes=(_FORCE,), test="cpu_device",
         example="torch.cat((values.exp(), values), -1) * 2, values: float32 (64, 32)"),
     Cause("pointwise-cat-forced", _ELEMENTS, _CAT, "",
         "force_pointwise_cat is on", "force_pointwise_cat",
-        changes=(By("force_pointwise_cat", "False", _EFFECT, is_default=True),),
+        changes=(Source("unforced", "leave force_pointwise_cat off, so that torch chooses; time it"),),
         test="config.force_pointwise_cat",
         example="torch.cat((values.exp(), values), -1), with force_pointwise_cat = True"),
     Cause("read-pointwise", _ELEMENTS, _CAT, "",
@@ -46,12 +42,13 @@ CAUSES = (
         "each operand would need a kernel that writes it in any case, and none is a reduction",
         "each operand is computed here", example="torch.cat((values.sin(), others.cos()), -1), on a GPU"),
     Cause("operand-read-elsewhere", _PARTS, _CAT, "shared",
-        "other operators read {shared|'an operand'}, too, which would be computed once more for each",
+        "other operators read {shared|'an operand'}, too: torch stores what it would compute or read once "
+        "more",
         "an operand has other readers", changes=(_FORCE,),
         example="(torch.cat((sine, others), -1) * 2, sine + 1), sine = values.sin(), on a GPU"),
     Cause("many-operands", _PARTS, _CAT, "limit setting",
-        "of more than {limit} operands torch computes none within one kernel, unless each is very simple, as "
-        "registers would be spilled", "more than {limit} operands",
+        "of more than {limit} operands torch computes none within one kernel, as registers would be "
+        "spilled", "more than {limit} operands",
         changes=(By("max_complex_pointwise_cat_inputs", number("operands"), "lets so many operands be "
         "computed within one kernel", "limit", applies=where("setting", "max_complex_pointwise_cat_inputs")),
         _FORCE), example="torch.cat([values + others * i for i in range(12)], -1) * 2, on a GPU"),

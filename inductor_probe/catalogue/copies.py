@@ -191,7 +191,7 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "copy", "why the values of a buffer are copied into other strides, or not",
+    "copy", "whether the values of a buffer are copied into other strides",
     OUTCOMES, OPERANDS, CAUSES,
     common=f"{COMMON_OF_ASKED} source size had view stride_order exact_strides stride bytes times_copied "
     "not_stored", derived=_derived, derives="required constraint asks fixed viewed seen lies unstored",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from inductor_probe.catalogue import KINDS, codes, kind_of
+from inductor_probe.catalogue import KINDS, check_kinds, codes, kind_of
 from inductor_probe.catalogue.entries import OF_ANY_KIND, By, Cause, Kind, Outcome, Source, Turn
 from inductor_probe.catalogue.templates import in_prose
 from inductor_probe.errors import NotFoundError, near_names
@@ -23,11 +23,12 @@ def explanations(code: str | None = None, kinds: Collection[DecisionKind] = ()) 
     """Yield what a code means in each kind that has it, of some kinds or of all; without a code all of them.
 
     Raises:
-        NotFoundError: no entry has the code; near ones are offered.
+        NotFoundError: no entry has the code, or there is no such kind; near ones are offered.
     """
+    check_kinds(kinds)
     chosen = [kind for kind in KINDS if not kinds or kind in kinds]
     known = (*codes(chosen), *(() if kinds else OF_ANY_KIND))
-    code = code.strip("[]") if code is not None else None
+    code = code.strip("[]").lower() if code is not None else None
     if code is not None and code not in known:
         of_kinds = f" of {', '.join(chosen)}" if kinds else ""
         raise NotFoundError(f"no cause{of_kinds} has the code {code}", near_names(code, known))

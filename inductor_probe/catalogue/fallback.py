@@ -202,6 +202,6 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "fallback", "why torch's own kernel, or a library's, is called for a node",
+    "fallback", "whether torch's own kernel, or a library's, is called for a node",
     OUTCOMES, OPERANDS, CAUSES, common="operator fx", derived=_derived, derives="without_sorts own",
 )  # fmt: skip

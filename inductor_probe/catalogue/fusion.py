@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from inductor_probe.catalogue.entries import By, Cause, Kind, Operand, Outcome, Source, Turn, alike
+from inductor_probe.catalogue.fusion_reasons import meaning_of
 from inductor_probe.catalogue.shared import number, unless, where
+from inductor_probe.catalogue.templates import fill
 from inductor_probe.model.decision import Decision
 
 _ACCESSES = "{first} {first_does} {buffer} {first_at}, {second} {second_does} it {second_at}"
@@ -19,21 +21,27 @@ _UNMET: Mapping[object, tuple[str, str]] = {  # why, and in short
     "off": ("it is off", "off"),
     "not-contiguous": ("neither reads its data in the order in which it lies", "neither is contiguous"),
     "elements": (
-        "only from {limit:,} elements on, and these are {value:,}", "{value:,} elements < {limit:,}"
+        "only from {limit} elements on, and these are {value}", "{value} elements < {limit}"
     ),
     "rows-per-column": (
-        "only where there are at least {limit} rows for each column, and there are {rows:,} for {columns:,}",
-        "{rows:,} rows < {limit} x {columns:,} columns",
+        "only where there are at least {limit} rows for each column, and there are {rows} for {columns}",
+        "{rows} rows < {limit} x {columns} columns",
     ),
-    "rows": ("only from {limit:,} rows on, and there are {value:,}", "{value:,} rows < {limit:,}"),
+    "rows": ("only from {limit} rows on, and there are {value}", "{value} rows < {limit}"),
     "hint": ("only where the contiguous one has hint INNER or DEFAULT, and it has {value}", "hint {value}"),
-    "columns": ("only up to {limit:,} columns, and there are {value:,}", "{value:,} columns > {limit:,}"),
+    "columns": ("only up to {limit} columns, and there are {value}", "{value} columns > {limit}"),
     "split": ("only where the contiguous one is not divided into parts", "a reduction in parts"),
     "operation": ("only where the other one is a sum or a product, and it is {value}", "reduces by {value}"),
 }  # fmt: skip
 """What of `MixOrderReduction.can_fuse` was not met."""
 _TIMED = "[; {reordered}][; timed: {fused_ms:.4f} ms, and {first_ms:.4f} + {second_ms:.4f} apart]"
 _RANGES = "the loops of {first_nest|first} are {first_loops}, those of {second_nest|second} {second_loops}"
+
+
+def _grouped(operands: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`1,048,576`; a symbolic size as it is."""
+    sizes = {name: operands[name] for name in _NO_SIZES if name in operands}
+    return {name: f"{size:,}" if isinstance(size, int) else size for name, size in sizes.items()}
 
 
 def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -58,6 +66,12 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
             over = f" over {ranges}" if ranges else ""
             loops[f"{which}_at"] = "as a whole" if index == "all" else f"at {index}{over}"
             loops[f"{which}_short"] = "all of it" if index == "all" else f"{index}{over if is_same else ''}"
+    if text := operands.get("text"):
+        loops["meaning"] = meaning_of(str(text))
+    if operands.get("outer_depth"):
+        loops["later"] = "which torch 2.4 and later fuse"
+    if not operands.get("buffer"):
+        loops["unmatched"] = "one writes a buffer that the other uses at other places, or writes, too"
     loops["would"] = "update" if operands.get("second_does") == "updates" else "read"
     nests = [nest for which in ("first", "second") if (nest := operands.get(f"{which}_nest"))]
     loops["outer_why"] = "fused outer loops" if nests else "reduction"
@@ -66,7 +80,7 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     check = operands.get("check")
     if check in _UNMET:
         loops["unmet"], loops["unmet_short"] = (
-            text.format(**{**_NO_SIZES, **operands}) for text in _UNMET[check]
+            fill(text, {**_NO_SIZES, **_grouped(operands)}) for text in _UNMET[check]
         )
     whole: dict[str, Any] = {}
     if operands.get("reordered"):
@@ -87,15 +101,15 @@ def _pairwise_attempts(decision: Decision) -> str:
 
 
 def _has_as_many_points(decision: Decision) -> bool:
-    """Whether loops of both run over as many points: else no order of dimensions makes them equal."""
-    first, second = (_points(decision, which) for which in ("first", "second"))
-    return first is not None and first == second
+    """Whether loops of both run over as many points, and are not the same: an order may make them equal."""
+    first, second = (_sizes(decision, which) for which in ("first", "second"))
+    known = all(map(str.isdecimal, (*first, *second)))
+    return known and first != second and math.prod(map(int, first)) == math.prod(map(int, second))
 
 
-def _points(decision: Decision, which: str) -> int | None:
+def _sizes(decision: Decision, which: str) -> list[str]:
     texts = [str(decision.operand(f"{which}_{name}")) for name in ("ranges", "reduction")]
-    sizes = [size.strip() for text in texts for size in text.strip("()").split(",") if size.strip()]
-    return math.prod(map(int, sizes)) if all(map(str.isdecimal, sizes)) else None
+    return [size.strip() for text in texts for size in text.strip("()").split(",") if size.strip()]
 
 
 def _has_outer_loops(decision: Decision) -> bool:
@@ -202,14 +216,14 @@ OUTCOMES = (
 
 CAUSES = (
     Cause("producer-and-consumer", "fused", _FUSE_TWO_NODES, _FUSED,
-        "[step {step} of round {round}; ]{second} reads what {first} writes ({buffers:4})"
+        "[step {step} of round {round}; ]{second} reads what {first} writes, and both use {buffers:4}"
         f"[; torch counts {{shared_bytes}} as shared]{_TIMED}", "[step {step}, ]{second} reads {first}",
         example="exponential = x.exp(); (exponential, exponential + x), x: float32 (64, 64)"),
     Cause("common-buffer", "fused", _FUSE_TWO_NODES, _FUSED,
         "[step {step} of round {round}; ]both use {buffers:4}[; torch counts {shared_bytes} as shared]"
         f"{_TIMED}", "[step {step}, ]both use {buffers:2}", example="(x + 1, x * 2), x: float32 (64, 64)"),
     Cause("outer-loops", "fused", _FUSE_TWO_NODES, f"depth {_FUSED}",
-        "[step {step} of round {round}; ]they have their {depth:# outermost loop} in common, and inner "
+        "[step {step} of round {round}; ]they have {depth:# outer loop} in common, and inner "
         "loops each[; torch counts {shared_bytes} as shared]",
         "[step {step}, ]{depth:# outer loop} in common", example="x - x.sum(-1, keepdim=True)"),
     Cause("template-epilogue", "fused", _FUSE_TWO_NODES, _FUSED,
@@ -251,8 +265,8 @@ CAUSES = (
     Cause("no-common-data", "refused", _CHOICES, "", "they use no common buffer, and one reduces",
         "no common buffer", example="(x.sum(-1), y.sum(-1)), with aggressive_fusion = True"),
     Cause("few-shared-bytes", "refused", _HORIZONTAL, "threshold",
-        "neither reads what the other writes, and what both read is {shared_bytes}, fewer than the "
-        "[{threshold} ]bytes from which torch fuses such nodes", "{shared_bytes} shared[ < {threshold} B]",
+        "neither reads what the other writes, and what both read[, {shared_bytes},] is fewer than the "
+        "[{threshold} ]bytes from which torch fuses such nodes", "[{shared_bytes} ]shared[ < {threshold} B]",
         changes=(By("score_fusion_memory_threshold", number("shared_bytes"),
         "fuses independent nodes that share as little", present="threshold"), Turn("fuse")),
         example="(x + scalar, y * scalar)"),
@@ -281,8 +295,8 @@ CAUSES = (
         example="(scale + 1, x * scale), x: float32 (64, 64), scale: float32 ()"),
     Cause("dependency-differs", "refused", _VERTICAL,
         "buffer second_does first_index first_ranges second_index second_ranges",
-        "{first} writes[ {buffer} {first_at}], {second} {second_does|'reads'} it[ {second_at}]: in one "
-        "loop, it would {would} what is not written yet", "{buffer|'a buffer'} at another index",
+        "[{first} writes {buffer} {first_at}, {second} {second_does|'reads'} it {second_at}: in one loop, it "
+        "would {would} what is not written yet][{unmatched}]", "{buffer|'a buffer'} at another index",
         changes=(_EQUAL_ACCESS,), example="x.exp().index_add_(0, indices, x)"),
     Cause("in-place-write", "refused", _VERTICAL,
         "buffer first_index first_ranges second_index second_ranges",
@@ -300,9 +314,9 @@ CAUSES = (
         "a cycle[ through {through:2}]", remark="analysis",
         example="what can be fused by x, or by y, but not by both: each pair has a product between"),
     Cause("loop-ranges-differ", "refused", _CPP_VERTICAL, f"vertical outer_depth {_RANGES_OF}",
-        f"{_RANGES}; C++ code has one loop nest for both only if these are equal, one runs over all "
-        "that the other reduces, or one is a single loop over as many elements"
-        "[, and not even outer loops agree ({outer_depth} do)]", "loops {first_loops} and {second_loops}",
+        f"{_RANGES}; C++ code has one loop nest for both only if these are equal, the first runs over "
+        "all that the second reduces, or one is a single loop over as many elements"
+        "[; of the outer loops {outer_depth} agree]", "loops {first_loops} and {second_loops}",
         changes=(Source("equal-ranges", _EQUAL, applies=_has_as_many_points),), example="(x + 1, x.sum(-1))"),
     Cause("fused-ranges", "refused", _CPP_HORIZONTAL, _RANGES_OF,
         f"{_RANGES}; as many elements, but the one with a single loop is fused already, and torch "
@@ -370,7 +384,7 @@ CAUSES = (
     Cause("no-common-outer-loop", "refused", _CPP_VERTICAL, f"outer_depth second_nest {_RANGES_OF}",
         "[{nests} is made of loop nests with common outer loops]"
         "[{first} is a reduction, whose result is {complete} its loop], so only outer loops could be "
-        f"common; {_RANGES}: {{outer_depth}} of them agree",
+        f"common; {_RANGES}: {{outer_depth}} of them agree[, {{later}}]",
         "{outer_why}; loops {first_loops} and {second_loops}", changes=(Source("common-outer-dimension",
         "reduce along the inner dimensions only, with those that {second} has kept",
         applies=_has_outer_loops),), example="x - x.sum(), x: float32 (64, 64)"),
@@ -461,7 +475,7 @@ CAUSES = (
         "the common outer loops: apart, inner loops can be run in parallel",
         "inner range {inner_range} > {factor} x {outer_range}", example="x - x.sum(-1, keepdim=True)"),
     Cause("other", "refused", "scheduler.py:ForeachKernelSchedulerNode.can_fuse", "text",
-        "in torch's words: {text|'(it says nothing)'}", "{text|'torch does not say why'}",
+        "in torch's words: {text|'(it says nothing)'}[. {meaning}]", "{text|'torch does not say why'}",
         example="one, other = torch._foreach_add([x, y], 1); (one, other, x * 2)"),
 )  # fmt: skip
 
@@ -469,5 +483,6 @@ KIND = Kind(
     "fusion", "which nodes are fused, and what keeps others apart",
     OUTCOMES, OPERANDS, CAUSES, common="shared_bytes", derived=_derived,
     derives="first_loops second_loops first_at second_at first_short second_short would outer_why nests "
-    "complete unmet unmet_short reorders gather others far unbuilt",
+    "complete unmet unmet_short reorders gather others far unbuilt "
+    "unmatched later meaning",
 )  # fmt: skip

@@ -218,7 +218,7 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "layout", "why a buffer has its size and strides, and who required them first",
+    "layout", "which strides a buffer has",
     OUTCOMES, OPERANDS, CAUSES,
     common=f"{COMMON_OF_ASKED} size stride stride_order exact_strides fill_order padding_limit "
     "padding_bytes", derived=_derived, derives="different_reads nobody lies constraint required even",

@@ -153,7 +153,7 @@ CAUSES = (
 )  # fmt: skip
 
 KIND = Kind(
-    "realization", "why a value became a buffer, or is computed within its users",
+    "realization", "whether a value becomes a buffer, or is computed within its users",
     OUTCOMES, OPERANDS, CAUSES, common=f"{COMMON_OF_ASKED} node stored", derived=_derived,
     derives="memory used repeat each uses",
 )  # fmt: skip

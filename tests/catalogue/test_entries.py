@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -17,7 +18,9 @@ from inductor_probe.analysis.causes.conditions import CONDITIONS
 from inductor_probe.capture.branches import matches
 from inductor_probe.catalogue import KINDS, causes_by_test, causes_of, faults_of, kind_of
 from inductor_probe.catalogue.entries import By, Cause, Source
-from inductor_probe.model.decision import DECISION_KINDS, DecisionKind
+from inductor_probe.catalogue.fusion_reasons import meaning_of
+from inductor_probe.model.decision import DECISION_KINDS, Decision, DecisionKind, Operand, Outcome
+from inductor_probe.report.words.decisions import sentence, short_cause
 from tests.builders import decision
 
 ENTRIES = [
@@ -52,7 +55,8 @@ def test_templates_use_declared_operands_only(kind: DecisionKind, cause: Cause) 
     known = declared | ALWAYS | {*of_kind.derives.split()}
     texts = [cause.sentence, cause.short]
     texts += [change.effect for change in cause.changes if isinstance(change, By | Source)]
-    texts += [{**outcomes, **cause.outcome_words}[outcome] for outcome in cause.outcomes.split()]
+    words: dict[str, str] = {**outcomes, **cause.outcome_words}
+    texts += [words[outcome] for outcome in cause.outcomes.split()]
     assert {name for text in texts for name in names_in(text)} <= known
     present = {change.present for change in cause.changes if isinstance(change, By) and change.present}
     assert present <= declared
@@ -146,3 +150,38 @@ def test_kinds_that_nothing_asks_for_are_not_loaded() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert {*ran.stdout.split()} == {"inductor_probe.catalogue.entries", "inductor_probe.catalogue.templates"}
+
+
+def test_a_reason_of_torch_without_a_code_is_explained() -> None:
+    spills = Decision(
+        1, "fusion", "node", (("op0",), ("op1",)), "refused", "other",
+        (("text", "register spilling of the fused kernel"),), None,
+    )  # fmt: skip
+    assert sentence(spills) == (
+        "op0 and op1 are not fused: in torch's words: register spilling of the fused kernel. Benchmarked by "
+        "torch: the fused kernel spills registers. [other]"
+    )
+    assert meaning_of("foo's size: 3 differs from bar's size: 4") == (
+        "The first is a CUTLASS kernel, which fuses only with what its epilogue can express. The second has "
+        "another size."
+    )
+    assert meaning_of("a reason of a torch to come") is None
+
+
+def test_symbolic_sizes_of_a_mix_of_reductions_leave_a_sentence() -> None:
+    sizes: tuple[tuple[str, Operand], ...] = (
+        ("check", "rows-per-column"), ("rows", "s0"), ("columns", 16), ("limit", 5), ("buffers", ("buf0",)),
+    )  # fmt: skip
+    mixed = Decision(1, "fusion", "node", (("op0",), ("op1",)), "refused", "mix-order-limit", sizes, None)
+    assert "there are s0 for 16" in sentence(mixed)
+
+
+@pytest.mark.parametrize(("kind", "cause"), ENTRIES)
+def test_operands_of_other_types_leave_a_sentence(kind: DecisionKind, cause: Cause) -> None:
+    """What another version wrote, or a damaged file holds, may be anything."""
+    for odd in (("x",), True, "x"):
+        operands = tuple((name, odd) for name in cause.operands.split())
+        outcomes = [one for one in get_args(Outcome) if one in cause.outcomes.split()]
+        row = Decision(1, kind, "node", (("op0",), ("op1",)), outcomes[0], cause.code, operands, None)
+        assert sentence(row)
+        assert short_cause(row)

@@ -52,11 +52,13 @@ def _have_same_loops(decision: Decision, graph: CompiledGraph) -> bool:
 def _uses_same_elements(decision: Decision, _: CompiledGraph) -> bool:
     """Whether accesses are shown to reach the same elements, in another order: a copy in that order helps.
 
-    No order makes a slice of a buffer equal to all of it, or to another slice.
+    No order makes a slice of a buffer equal to all of it, or to another slice; nor elements that are read
+    once to what is read many times; nor, where both reduce, the dimensions that each reduces.
     """
     first, second = (_elements(decision, which) for which in ("first", "second"))
     is_same = decision.operand("first_index") == decision.operand("second_index")
-    return first is not None and first == second and not is_same
+    reduce = bool(decision.operand("both_reduce"))
+    return first is not None and first == second and not (is_same or reduce)
 
 
 def _elements(decision: Decision, which: str) -> tuple[object, ...] | None:
@@ -77,6 +79,7 @@ def _elements(decision: Decision, which: str) -> tuple[object, ...] | None:
         return None
     first = dict(index.terms).get((), 0)
     runs: list[tuple[int, int]] = []
+    times = 1  # that each element is reached
     for name, text in sizes.items():
         stride = index.stride(name)
         if not isinstance(stride, int) or not text.isdecimal():
@@ -85,13 +88,15 @@ def _elements(decision: Decision, which: str) -> tuple[object, ...] | None:
         if stride and size > 1:
             first += min(stride, 0) * (size - 1)
             runs.append((abs(stride), size))
+        elif not stride:
+            times *= size
     merged: list[tuple[int, int]] = []
     for stride, size in sorted(runs):
         if merged and stride == merged[-1][0] * merged[-1][1]:
             merged[-1] = merged[-1][0], merged[-1][1] * size
         else:
             merged.append((stride, size))
-    return first, *merged
+    return first, times, *merged
 
 
 CONDITIONS: Mapping[GraphCondition, Callable[[Decision, CompiledGraph], bool]] = {

@@ -110,16 +110,23 @@ def decision_of_ir(
     one_top, other_top = map(pair.fused_with, pair.sides)
     if not shared_buffers(one_top, other_top, {}):
         return pair.made("not-tried", ("no-common-buffer", {}))
+    if not pair.shared:  # what they were fused with uses common ones, and was to be fused with them
+        place = index.before.place
+        tops = (
+            sorted((leaf.name for leaf in top), key=lambda name: place.get(name, 0))
+            for top in (one_top, other_top)
+        )
+        pair = _Pair(graph, *tops)
     backend = pair.backend()
     if not logged:
         devices = [side[0].device for side in pair.sides]
         if devices[0] != devices[1]:
             operands = {"first_device": str(devices[0]), "second_device": str(devices[1])}
             return pair.made("refused", ("devices-differ", operands), "inferred")
-        if not any(row.matches for row in pair.shared):
-            return pair.made("refused", pair.unshared(), "inferred")
         if between := pair.between():
             return pair.made("refused", ("intermediate-node", between), "inferred")
+        if not any(row.matches for row in pair.shared) and (unshared := pair.unshared()) != _OTHER:
+            return pair.made("refused", unshared, "inferred")
     return pair.made("refused", backend, "inferred") if backend else None
 
 
@@ -223,7 +230,8 @@ class _Pair:
         words: _Cause = "other", {"text": reason}
         match code:
             case "accesses-differ":
-                return self.unshared()
+                found = self.unshared()
+                return words if found == _OTHER else found
             case "dependency-differs":
                 return code, self._access(self._unequal("first_writes"))
             case "intermediate-node":
@@ -247,7 +255,7 @@ class _Pair:
         row = self._unequal("")
         code, operands = _equal_but_for(row), self._access(row)
         if not operands:
-            return "other", {"text": "no shared data"}
+            return _OTHER
         operands["buffers"] = tuple(one.buffer for one in self.shared)
         if code is None:
             return "accesses-differ", operands

@@ -28,6 +28,7 @@ KIND: DecisionKind = "concatenation"
 _CAT = "cat"
 _ELEMENTS, _PARTS = "pointwise_cat(", "TensorBox(ir.ConcatKernel."
 """What it returns."""
+_ALONE = "len(inputs) == ?"
 _COUNT, _COMPUTED = "len(inputs) <= ?", "any((should_lower_cat_input(?"
 _FUSED, _POINTWISE, _SHARED = "fuse_pointwise_use", "pointwise_uses", "has_multi_consumers"
 
@@ -47,7 +48,8 @@ class _Recorder:
         node = graph.current_node
         joined = node.args[0] if node.args and isinstance(node.args[0], (list, tuple)) else ()
         cause = cause_of_branch(path, causes_by_test(KIND, _CAT), "")
-        operands: dict[str, Operand] = {"operands": len(joined)}
+        counted = path.tested(_ALONE)  # a pad may be lowered by this, too, whose first argument is no list
+        operands: dict[str, Operand] = {"operands": counted.values[0] if counted is not None else len(joined)}
         tests = tests_of(path)
         if not cause:
             cause, more = _behind_all(path, joined)

@@ -27,11 +27,10 @@ _MOST_VALUES = 6
 
 def sentence(decision: Decision, names: Sequence[str] = ()) -> str:
     """Return what was decided, why, and its code; `names` are what its sides are called, else their nodes."""
-    values = _values(decision, names)
     try:
-        outcome = fill(_outcome_sentence(decision), values)
+        outcome = fill(_outcome_sentence(decision), _values(decision, names))
     except _MISSING:
-        outcome = f"{values['subject']}: {decision.kind} {decision.outcome}"
+        outcome = f"{_named(tuple(names) or names_of(decision))}: {decision.kind} {decision.outcome}"
     cause = cause_sentence(decision, names)
     return f"{outcome}: {cause}{'' if cause.startswith(decision.cause) else code_text(decision)}"
 

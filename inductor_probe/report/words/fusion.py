@@ -1,4 +1,4 @@
-"""Words for fusion: whose a log is, loops and accesses of a pair. Those of decisions are in `causes`."""
+"""Words for fusion: whose a log is, loops and accesses of a pair. Causes have theirs in the catalogue."""
 
 from __future__ import annotations
 
