@@ -48,14 +48,14 @@ def test_every_kind_of_decision_is_in_the_catalogue() -> None:
 @pytest.mark.parametrize(("kind", "cause"), ENTRIES)
 def test_templates_use_declared_operands_only(kind: DecisionKind, cause: Cause) -> None:
     of_kind = kind_of(kind)
-    outcomes = {outcome.code: outcome.sentence for outcome in of_kind.outcomes}
+    outcomes: dict[str, str] = {outcome.code: outcome.sentence for outcome in of_kind.outcomes}
     assert {*cause.outcomes.split()} <= {*outcomes}
     assert {*cause.outcome_words} <= {*cause.outcomes.split()}
     declared = {operand.name for operand in of_kind.operands_of(cause)}
     known = declared | ALWAYS | {*of_kind.derives.split()}
     texts = [cause.sentence, cause.short]
     texts += [change.effect for change in cause.changes if isinstance(change, By | Source)]
-    words: dict[str, str] = {**outcomes, **cause.outcome_words}
+    words = {**outcomes, **cause.outcome_words}
     texts += [words[outcome] for outcome in cause.outcomes.split()]
     assert {name for text in texts for name in names_in(text)} <= known
     present = {change.present for change in cause.changes if isinstance(change, By) and change.present}

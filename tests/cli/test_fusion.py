@@ -60,13 +60,10 @@ not fused in the end
           about               kind    decision                                                 bytes
   missed  op0_…op4 + op5_op7  fusion  refused: buf0 in another order of loops (read)        9.01 MiB
                                       [loop-order-differs]
-      changed by  source
   missed  op5_op7 + op6       fusion  refused: buf5 in another order of loops (read)          24 KiB
                                       [loop-order-differs]
-      changed by  source
   missed  op5_op7 + op8       fusion  refused: buf7 in another order of loops (read)          24 KiB
                                       [loop-order-differs]
-      changed by  source
 log at stderr.txt:44: part 2 of 2, as the graph in the run, with its nodes before fusion and after
 """)
 
@@ -98,8 +95,6 @@ op2 and op5  refused  in model__0_backward_3.1
   not reduce, and both nodes reduce, so it counts 0 bytes as shared [loop-order-differs] (read in
   the dump)
   probe why op2 op5 shows what was compared, and what changes it
-  changed by  both use the same elements of buf0: let what writes or copies it have the order in
-              which it is read
 
             op2                                          op5
 does        reduction                                    reduction
@@ -158,8 +153,6 @@ op2 and op3  refused  in model__0_inference_0.0
   256; torch counts a buffer as shared only where both use it at the same index in the same loops,
   so it counts 0 bytes [accesses-differ] (inferred)
   probe why op2 op3 shows what was compared, and what changes it
-  changed by  both use the same elements of buf2: let what writes or copies it have the order in
-              which it is read
   kernel  cpp_fused__to_copy_abs_…view_where_zeros_like_0 runs both all the same: a C++ function may
           have several loop nests
 
@@ -176,8 +169,8 @@ from    iota_2, mul_3, add_7, convert_element_type_3,  iota_2, mul_3, add_7, con
 kernel  cpp_fused__to_copy_abs_…where_zeros_like_0     cpp_fused__to_copy_abs_…where_zeros_like_0
 order  op2 before op3, which reads what op2 writes
 loops  do not fit: the loops of op2 are (256), those of op3 (4, 3, 256, 256); C++ code has one loop
-       nest for both only if these are equal, one runs over all that the other reduces, or one is a
-       single loop over as many elements, and not even outer loops agree (0 do)
+       nest for both only if these are equal, the first runs over all that the second reduces, or
+       one is a single loop over as many elements; of the outer loops 0 agree
 used by both
   ! buf2  op2 writes, op3 reads, no access is the same in both
       op2  c0 over c0: 256
