@@ -318,12 +318,12 @@ CAUSES = (
         "all that the second reduces, or one is a single loop over as many elements"
         "[; of the outer loops {outer_depth} agree]", "loops {first_loops} and {second_loops}",
         changes=(Source("equal-ranges", _EQUAL, applies=_has_as_many_points),), example="(x + 1, x.sum(-1))"),
-    Cause("fused-ranges", "refused", _CPP_HORIZONTAL, _RANGES_OF,
+    Cause("fused-ranges", "refused", _CPP_HORIZONTAL, f"vertical outer_depth {_RANGES_OF}",
         f"{_RANGES}; as many elements, but the one with a single loop is fused already, and torch "
         "divides the loop of an unfused node only",
         "loops {first_loops} and {second_loops}, one fused already", changes=(_EQUAL_RANGES,),
         example="(x + 1, x * 2, x + bias), x: float32 (64, 64), bias: float32 (64,)"),
-    Cause("sizes-differ", "refused", _CPP_HORIZONTAL, f"first_size second_size {_RANGES_OF}",
+    Cause("sizes-differ", "refused", _CPP_HORIZONTAL, f"vertical outer_depth first_size second_size {_RANGES_OF}",
         f"{_RANGES}; as many elements, but torch divides the single loop of one only where both have the "
         "same size in the program, and these have {first_size} and {second_size}",
         "sizes {first_size} and {second_size}", changes=(Source("equal-size",

@@ -40,7 +40,7 @@ def decided(
     **dumped: Any,
 ) -> tuple[Decision, str]:
     """Return what a changed torch decided about two nodes in the end, and what `probe fusion` prints."""
-    torch_with(folder / "changed", file, [edit])
+    torch_with(folder / "changed", {file: [edit]})
     monkeypatch.setenv("PYTHONPATH", str(folder / "changed"), prepend=os.pathsep)
     return recorded(folder, script, **dumped)
 
