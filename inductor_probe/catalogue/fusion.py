@@ -323,7 +323,8 @@ CAUSES = (
         "divides the loop of an unfused node only",
         "loops {first_loops} and {second_loops}, one fused already", changes=(_EQUAL_RANGES,),
         example="(x + 1, x * 2, x + bias), x: float32 (64, 64), bias: float32 (64,)"),
-    Cause("sizes-differ", "refused", _CPP_HORIZONTAL, f"vertical outer_depth first_size second_size {_RANGES_OF}",
+    Cause("sizes-differ", "refused", _CPP_HORIZONTAL,
+        f"vertical outer_depth first_size second_size {_RANGES_OF}",
         f"{_RANGES}; as many elements, but torch divides the single loop of one only where both have the "
         "same size in the program, and these have {first_size} and {second_size}",
         "sizes {first_size} and {second_size}", changes=(Source("equal-size",
