@@ -12,7 +12,7 @@ _ELEMENTS, _PARTS = "element-by-element", "in-parts"
 
 OPERANDS = (
     Operand("operands", "int", "that are joined", "tensors"),
-    Operand("limit", "int", "of so many at most they may be computed within one kernel", "tensors"),
+    Operand("limit", "int", "most operands that torch computes within one kernel", "tensors"),
     Operand("setting", "text", "that has this limit, where torch has one"),
     Operand("shared", "names", "operands that other FX nodes read, too"),
 )
@@ -49,7 +49,7 @@ CAUSES = (
     Cause("many-operands", _PARTS, _CAT, "limit setting",
         "of more than {limit} operands torch computes none within one kernel, as registers would be "
         "spilled", "more than {limit} operands",
-        changes=(By("max_complex_pointwise_cat_inputs", number("operands"), "lets so many operands be "
+        changes=(By("max_complex_pointwise_cat_inputs", number("operands"), "lets all operands be "
         "computed within one kernel", "limit", applies=where("setting", "max_complex_pointwise_cat_inputs")),
         _FORCE), example="torch.cat([values + others * i for i in range(12)], -1) * 2, on a GPU"),
     Cause("operands-in-memory", _PARTS, _CAT, "",
