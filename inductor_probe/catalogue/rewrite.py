@@ -27,7 +27,6 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
         **derived,
         "n_gone": gone,
         "place": f"{name} ({stage})" if stage else name,
-        "what": derived["by_operators"],
     }
 
 
@@ -208,5 +207,5 @@ KIND = Kind(
     "rewrite", "which pass over the FX graph rewrote nodes, and what writes in place",
     OUTCOMES, OPERANDS, CAUSES,
     common="pass stage nodes operators by by_operators sources nodes_count operators_count by_count "
-    "by_operators_count sources_count patterns check pattern", derived=_derived, derives="n_gone place what",
+    "by_operators_count sources_count patterns check pattern", derived=_derived, derives="n_gone place",
 )  # fmt: skip

@@ -68,7 +68,7 @@ def graph_causes(
         kinds: only these kinds of decisions; all if empty.
         times: how long loop nests and kernels take, as far as they were timed.
         logged: decisions that torch's log has, of a dump that does not record how nodes were fused; None
-            where there is no log either.
+            without a log.
 
     Raises:
         NotFoundError: the graph has no such subject; near names are offered. ProbeError: several fit, or

@@ -230,8 +230,8 @@ class _Pair:
         words: _Cause = "other", {"text": reason}
         match code:
             case "accesses-differ":
-                found = self.unshared()
-                return words if found == _OTHER else found
+                unshared = self.unshared()
+                return words if unshared == _OTHER else unshared
             case "dependency-differs":
                 return code, self._access(self._unequal("first_writes"))
             case "intermediate-node":

@@ -37,7 +37,7 @@ def fusion_of_graph(
 
     Args:
         graph: as read. matched: its part of the log.
-        decisions: about fusion, recorded or read in the log. causes: of those that torch kept in the end.
+        decisions: about fusion, recorded or read in the log. causes: of the final ones.
     """
     graph, steps = without_subgraphs(graph), _steps(decisions)
     return GraphFusion(

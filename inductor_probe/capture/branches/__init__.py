@@ -340,9 +340,9 @@ class WatchedCopy:
 
         None where no test has this text, or something else stands there.
         """
-        found = next((one for leaf in self.sites.leaves if (one := holes(leaf.text, pattern))), ("",))
+        texts = next((one for leaf in self.sites.leaves if (one := holes(leaf.text, pattern))), ("",))
         try:
-            node = ast.parse(found[-1], mode="eval").body
+            node = ast.parse(texts[-1], mode="eval").body
         except SyntaxError:
             return None
         names = ast.unparse(node).split(".")

@@ -271,7 +271,7 @@ class _Rewriter:
 
 
 def constant(node: ast.expr, names: Mapping[str, int | float]) -> int | float | None:
-    """Return the number that an expression of constants, and of these names, is; None where it is none."""
+    """Return the value of an expression of constants and of these names; None of any other expression."""
     match node:
         case ast.Constant(value=int() | float() as value):
             return value

@@ -48,7 +48,7 @@ class _Recorder:
         node = graph.current_node
         joined = node.args[0] if node.args and isinstance(node.args[0], (list, tuple)) else ()
         cause = cause_of_branch(path, causes_by_test(KIND, _CAT), "")
-        counted = path.tested(_ALONE)  # a pad may be lowered by this, too, whose first argument is no list
+        counted = path.tested(_ALONE)  # torch pads by `cat`, too: no list is joined then
         operands: dict[str, Operand] = {"operands": counted.values[0] if counted is not None else len(joined)}
         tests = tests_of(path)
         if not cause:

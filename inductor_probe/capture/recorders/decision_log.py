@@ -296,7 +296,7 @@ class DecisionLog:
         return around
 
     def watch(self, module: ModuleType, name: str, *nested: str) -> None:
-        """Watch a function of torch, and those `nested` in it; a note says where there is none to watch."""
+        """Watch a function of torch, and those `nested` in it; one that this torch lacks is a note."""
         try:
             watch(module, name, *nested)
         except (AttributeError, CannotWatchError) as error:
