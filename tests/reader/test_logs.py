@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from inductor_probe.analysis.fusion.log import round_attempts
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.logs import CompilerLogs
 from inductor_probe.reader.debug_dir import read_run
+from inductor_probe.reader.logs.fusion_reasons import explain
 from inductor_probe.reader.logs.lines import read_line
 from inductor_probe.reader.logs.run_logs import read_logs
 from tests.conftest import DUMPS
@@ -182,11 +182,9 @@ def test_a_pair_that_would_raise_peak_memory_is_refused_for_that(tmp_path: Path)
     logs = read_text_as_log(tmp_path, f"{GLOG}found 1 possible fusions\n{GLOG}{line}\n")
     assert not logs.problems
     (row,) = logs.fusions[0].rounds
-    (attempt,) = round_attempts(row, {})
-    assert (attempt.first, attempt.second, attempt.what) == ("op0_op1", "op4", "refused")
-    assert attempt.refusal is not None
-    assert attempt.refusal.numbers == (("peak_delta_bytes", "1048576"),)
-    assert attempt.applying
+    (attempt,) = row.attempts
+    assert (attempt.first, attempt.second, attempt.outcome) == ("op0_op1", "op4", "refused")
+    assert explain(attempt.reason or "")[1] == (("peak_delta_bytes", 1048576),)
 
 
 def test_loops_that_were_not_reindexed_are_a_note(tmp_path: Path) -> None:
