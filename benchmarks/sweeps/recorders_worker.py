@@ -121,7 +121,7 @@ def below(frames: int, function: Callable[[], object]) -> object:
     return below(frames - 1, function) if frames else function()
 
 
-def time_program(name: str, frames: int, tree: Path, *, compilers: bool) -> dict[str, float]:
+def time_program(program: str, frames: int, tree: Path, *, compilers: bool) -> dict[str, float]:
     """Compile a program cold; return seconds, decisions recorded, and the most memory of the process so far.
 
     Args:
@@ -129,10 +129,12 @@ def time_program(name: str, frames: int, tree: Path, *, compilers: bool) -> dict
     """
     import torch
 
-    function, inputs = PROGRAMS[name]()
+    function, inputs = PROGRAMS[program]()
     shutil.rmtree(tree, ignore_errors=True)
     shutil.rmtree(os.environ["TORCHINDUCTOR_CACHE_DIR"], ignore_errors=True)
     worker.start_over(tree)
+    for name in ("CppCodeCache", "CppPythonBindingsCodeCache"):  # libraries that this process has loaded
+        getattr(torch._inductor.codecache, name).cache.clear()
     compile_: Callable[..., Any] = torch.compile if compilers else compiler({})
     compiled = compile_(function)
     wall, cpu = time.perf_counter(), time.thread_time()

@@ -82,23 +82,26 @@ def codes(kinds: Iterable[DecisionKind] = tuple(KINDS)) -> tuple[str, ...]:
 
 
 @cache
-def causes_by_test(kind: DecisionKind, at: str) -> Mapping[str, str]:
-    """Return the causes that a function or a file of torch decides by a test, by the text of that."""
+def causes_by_test(kind: DecisionKind, at: str = "") -> Mapping[str, str]:
+    """Return the causes that a function or a file of torch decides by a test, by its text; of any without."""
     return {
         test: cause.code
         for cause in kind_of(kind).causes
-        if at in cause.at.split(":")
+        if not at or at in cause.at.split(":")
         for test in ((cause.test,) if isinstance(cause.test, str) else cause.test)
     }
 
 
 def faults_of(decision: Decision) -> Iterator[str]:
-    """Yield what of a decision its entry does not have: the cause, an operand, or its type."""
+    """Yield what of a decision its entry does not have: cause, outcome, an operand, or its type."""
     declared = _declared(decision.kind, decision.cause)
     what = f"{decision.kind}: {decision.cause}"
     if declared is None:
         yield f"{what} is not in the catalogue"
         return
+    cause = causes_of(decision.kind).get(decision.cause)
+    if cause is not None and decision.outcome not in cause.outcomes.split():
+        yield f"{what} does not lead to {decision.outcome}"
     for name, value in decision.operands:
         operand = declared.get(name)
         if operand is None:

@@ -134,6 +134,7 @@ class Cause(Struct, frozen=True):
         changes: what changes it, surest first.
         test: the condition of torch in whose branch the function returned, as `capture.branches.matches`
             takes it; several where releases differ. Empty where it is an event, or known in another way.
+        values: the operands that are what it compares, in its order.
         remark: LLVM's word, where it is not that of the outcome.
         outcome_words: by outcome a sentence in the place of the outcome's own.
         example: a program that shows it.
@@ -147,6 +148,7 @@ class Cause(Struct, frozen=True):
     short: str
     changes: tuple[By | Source | Turn, ...] = ()
     test: str | tuple[str, ...] = ()
+    values: str = ""
     remark: RemarkKind | None = None
     outcome_words: Mapping[str, str] = {}
     example: str = ""

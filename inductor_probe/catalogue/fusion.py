@@ -317,11 +317,13 @@ CAUSES = (
         f"{_RANGES}; C++ code has one loop nest for both only if these are equal, the first runs over "
         "all that the second reduces, or one is a single loop over as many elements"
         "[; of the outer loops {outer_depth} agree]", "loops {first_loops} and {second_loops}",
-        changes=(Source("equal-ranges", _EQUAL, applies=_has_as_many_points),), example="(x + 1, x.sum(-1))"),
+        changes=(Source("equal-ranges", _EQUAL, applies=_has_as_many_points),), test="not (c1 and c2 and c3)",
+        example="(x + 1, x.sum(-1))"),
     Cause("fused-ranges", "refused", _CPP_HORIZONTAL, f"vertical outer_depth {_RANGES_OF}",
         f"{_RANGES}; as many elements, but the one with a single loop is fused already, and torch "
         "divides the loop of an unfused node only",
         "loops {first_loops} and {second_loops}, one fused already", changes=(_EQUAL_RANGES,),
+        test="isinstance(node_to_recomp, FusedSchedulerNode)",
         example="(x + 1, x * 2, x + bias), x: float32 (64, 64), bias: float32 (64,)"),
     Cause("sizes-differ", "refused", _CPP_HORIZONTAL,
         f"vertical outer_depth first_size second_size {_RANGES_OF}",
@@ -329,10 +331,12 @@ CAUSES = (
         "same size in the program, and these have {first_size} and {second_size}",
         "sizes {first_size} and {second_size}", changes=(Source("equal-size",
         "give both the same dimensions: `view` one as the other before it is computed"),),
+        test=("len(ranges_set) != ?", "ranges1 != ranges2"),
         example="(x.view(-1) * 2, x + bias), x: float32 (64, 64), bias: float32 (64,)"),
     Cause("template-sibling", "refused", _CPP_HORIZONTAL, "",
         "one of them is a template, and the C++ backend fuses into it only what reads its result",
         "a template, which the other does not read",
+        test="node1.is_template() or node2.is_template()",
         example="(torch.bmm(x, y), x * 2), with max_autotune = True, max_autotune_gemm_backends = 'CPP'"),
     Cause("epilogue-index-differs", "refused", _CPP_VERTICAL, "node buffers reads_at writes_at",
         "{first} is a template, and a C++ template computes with its result only what reads it and writes "
@@ -381,7 +385,8 @@ CAUSES = (
         "neither needs the other, and fused they would be {nodes:# node}: the C++ backend fuses at most "
         "{limit} that way", "{nodes:# node} > {limit}", changes=(By("cpp.max_horizontal_fusion_size",
         number("nodes"), "lets the C++ backend fuse as many independent nodes", present="limit"),
-        Turn("fuse")), example="(x + 1, x * 2), with cpp.max_horizontal_fusion_size = 1"),
+        Turn("fuse")), test="len(node1.get_nodes()) + len(node2.get_nodes()) > ?", values="nodes limit",
+        example="(x + 1, x * 2), with cpp.max_horizontal_fusion_size = 1"),
     Cause("no-common-outer-loop", "refused", _CPP_VERTICAL, f"outer_depth second_nest {_RANGES_OF}",
         "[{nests} is made of loop nests with common outer loops]"
         "[{first} is a reduction, whose result is {complete} its loop], so only outer loops could be "
@@ -391,11 +396,13 @@ CAUSES = (
         applies=_has_outer_loops),), example="x - x.sum(), x: float32 (64, 64)"),
     Cause("complete-reductions", "refused", _CPP_VERTICAL, _RANGES_OF,
         "both reduce to one value, and {second} needs that of {first}: there is no outer loop that they "
-        "could have in common", "both reduce to one value", example="(x - x.sum()).abs().sum()"),
+        "could have in common", "both reduce to one value", test="vars1 == () and vars2 == () and ?",
+        example="(x - x.sum()).abs().sum()"),
     Cause("outer-loop-depth", "refused", _CPP_VERTICAL,
         f"second_nest first_depth second_depth {_RANGES_OF}",
         "the outer loops that nests have in common are {first_depth} in {first} and {second_depth} in "
         "{second}, and one fused node has one depth", "outer loops: {first_depth} and {second_depth}",
+        test=("all(?type(node) is OuterLoopFusedSchedulerNode?", "outer_loop_fusion_depth >= ? and ?"),
         example="rows that fuse with their sum in one loop, and with what follows in two"),
     Cause("outer-loop-node", "refused", _CPP_HORIZONTAL, "",
         "one is made of loop nests with common outer loops, and the C++ backend adds to those only what "

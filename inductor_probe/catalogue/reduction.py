@@ -106,7 +106,7 @@ CAUSES = (
         "and processors are not looked at", "{elements} elements, known when it runs",
         test=("not V.graph.sizevars.all_unbacked_explicitly_hinted(?", "not (_is_static(?"),
         example="values.nonzero().sum(0), values: float32 (8, 8)"),
-    Cause("single-output", "INNER DEFAULT", _NUM_SPLITS, "",
+    Cause("single-output", "INNER DEFAULT one-pass", _NUM_SPLITS, "",
         "it reduces all {elements} elements to one[; {note}]",
         "one output", test="numel_hint == ?", example="values.sum(), values: float32 (16, 64)"),
     Cause("few-elements", "DEFAULT not-split", _NUM_SPLITS, "elements_limit",

@@ -54,10 +54,12 @@ CAUSES = (
     Cause("coalescing", _ANY, _GET_TILING_AND_SCORES, "",
         "it has the highest score, by the bytes that are contiguous along its dimensions, of which a "
         "dimension of fewer than 8 elements counts a part[ ({candidates:4})]", "most is coalesced",
-        changes=(_ONE_TILE,), example="values.t().contiguous(), values: float32 (256, 512)"),
+        changes=(_ONE_TILE,), test=("cls.tiling_is_compatible(? or ?", "cand.tiling == default_tiling"),
+        example="values.t().contiguous(), values: float32 (256, 512)"),
     Cause("strides", _ANY, _GET_TILING_AND_SCORES, "",
         "accesses have stride 1 along these loops[ ({candidates:4})]; coalesced bytes were not counted",
         "stride 1 along its loops", changes=(_ONE_TILE,),
+        test="(tiling := cls.get_first_compatible_tiling(?",
         example="values.t().contiguous(), with triton.coalesce_tiling_analysis = False"),
     Cause("one-candidate", _ANY, _GET_TILING_AND_SCORES, "",
         "no access asks for another tiling", "no other candidate",
@@ -85,6 +87,7 @@ CAUSES = (
         example="values[:, :128] + 1, values: float32 (256, 512), with triton.prefer_nd_tiling = True"),
     Cause("matrix-product", "three-d-tiles", _GET_TILING_AND_SCORES, "",
         "it is a matrix product of Triton's own, with its rows, columns and sum", "matrix product",
+        test="node.node.get_reduction_type() == ?",
         example="first @ second, with triton.native_matmul = True"),
 )  # fmt: skip
 

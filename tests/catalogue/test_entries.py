@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import itertools
 import re
 import subprocess
 import sys
@@ -104,19 +105,36 @@ def functions_of(file: str) -> dict[str, ast.FunctionDef]:
     return dict(within(ast.parse((_inductor() / file).read_text()).body, ""))
 
 
+@cache
+def decided_in(file: str) -> frozenset[str]:
+    """Return the texts of all that functions of a file test, return or assign, and of their parts."""
+    roots = (
+        getattr(node, "value" if isinstance(node, ast.Return | ast.Assign) else "test", None)
+        for one in functions_of(file).values()
+        for node in ast.walk(one)
+    )
+    parts = (part for root in roots if isinstance(root, ast.expr) for part in ast.walk(root))
+    return frozenset(ast.unparse(part) for part in parts if isinstance(part, ast.expr))
+
+
+def files_with(word: str) -> Iterator[str]:
+    """Yield the files of inductor that have a word."""
+    for path in sorted(_inductor().rglob("*.py")):
+        if word in path.read_text():
+            yield path.relative_to(_inductor()).as_posix()
+
+
 @pytest.mark.parametrize(("kind", "cause"), ENTRIES)
 def test_the_function_of_a_cause_is_in_the_installed_torch(kind: DecisionKind, cause: Cause) -> None:
     file, _, function = cause.at.partition(":")
-    functions = functions_of(file)
-    assert function in functions, kind
+    assert function in functions_of(file), kind
     tests = (cause.test,) if isinstance(cause.test, str) else cause.test
-    if tests:
-        # A rule may have another function in another release; then it is in this file all the same.
-        texts = [
-            ast.unparse(node.test) for one in functions.values() for node in ast.walk(one)
-            if isinstance(node, ast.If)
-        ]  # fmt: skip
-        assert any(matches(text, test) for text in texts for test in tests), tests
+    # A rule may have another function in another release, and ask others: then the test is in one of these.
+    words = [max(re.findall(r"\w+", test), key=len) for test in tests]
+    files = itertools.chain([file], *map(files_with, words))
+    is_there = (any(matches(text, test) for text in decided_in(one) for test in tests) for one in files)
+    assert not tests or any(is_there), tests
+    assert {*cause.values.split()} <= {operand.name for operand in kind_of(kind).operands_of(cause)}
 
 
 def test_what_a_watched_function_decides_comes_from_its_entries() -> None:
@@ -134,6 +152,7 @@ def test_a_decision_is_checked_against_its_entry() -> None:
     assert faults("loops-divided", threads=2, iterations=192, loops=("x0",), is_reduction=False) == []
     assert faults("loops-divided", iterations="s0") == []  # a symbolic size
     assert faults("too-hot") == ["threads: too-hot is not in the catalogue"]
+    assert faults("little-work") == ["threads: little-work does not lead to parallel"]
     assert faults("loops-divided", degrees=90) == ["threads: loops-divided has no operand degrees"]
     assert faults("loops-divided", threads=True) == [
         "threads: loops-divided: threads is True, not of type int"

@@ -104,6 +104,11 @@ def variance(values: torch.Tensor) -> torch.Tensor:
     return values.var(-1)
 
 
+def variance_of_all(values: torch.Tensor) -> torch.Tensor:
+    """Return the variance of all values."""
+    return values.var()
+
+
 def in_order(values: torch.Tensor) -> torch.Tensor:
     """Return the values of each row in order."""
     return values.sort(-1).values
@@ -168,6 +173,14 @@ PROGRAMS = {
         operands={"elements": 1024, "outputs": 1, "hint": "INNER", "parts": 1},
         flipped_function=sum_last,
         turned=("INNER", "contiguous-reads"),
+    ),
+    "variance_of_all": Program(
+        code="single-output",
+        function=variance_of_all,
+        inputs=lambda: floats(16, 16),
+        among=VARIANCE,
+        flipped_function=variance,
+        turned=("two-passes", "elements-within-threshold"),
     ),
     "few_elements": Program(
         code="few-elements",

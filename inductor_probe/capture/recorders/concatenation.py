@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from inductor_probe.capture.branches import CallPath, matches
 from inductor_probe.capture.recorders.decision_log import DecisionLog, cause_of_branch, test_at, tests_of
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.catalogue import causes_by_test
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
 KIND: DecisionKind = "concatenation"
@@ -47,7 +46,7 @@ class _Recorder:
         outcome: Outcome = "element-by-element" if made.text.startswith(_ELEMENTS) else "in-parts"
         node = graph.current_node
         joined = node.args[0] if node.args and isinstance(node.args[0], (list, tuple)) else ()
-        cause = cause_of_branch(path, causes_by_test(KIND, _CAT), "")
+        cause = cause_of_branch(path, KIND, _CAT, "")
         counted = path.tested(_ALONE)  # torch pads by `cat`, too: no list is joined then
         operands: dict[str, Operand] = {"operands": counted.values[0] if counted is not None else len(joined)}
         tests = tests_of(path)

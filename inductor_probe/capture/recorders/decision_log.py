@@ -20,7 +20,7 @@ from inductor_probe.capture.branches import CallPath, CannotWatchError, SeenTest
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import compile_id
 from inductor_probe.capture.torch_places import watch
-from inductor_probe.catalogue import faults_of
+from inductor_probe.catalogue import causes_by_test, causes_of, faults_of
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.decision import (
     DECISIONS_NAME,
@@ -407,19 +407,34 @@ def tests_of(path: CallPath | None) -> tuple[TorchTest, ...]:
 
 
 def cause_of_branch(
-    path: CallPath | None, causes: Mapping[str, CauseCode], behind: CauseCode = "unlisted-test"
+    path: CallPath | None, kind: DecisionKind, at: str = "", behind: CauseCode = "unlisted-test"
 ) -> CauseCode:
-    """Return the cause that stands for the branch in which a watched function returned.
+    """Return the cause of the catalogue for the innermost branch, of those that have one, of a return.
 
     Args:
-        causes: by the condition that held, as `matches` takes it; the innermost that is listed counts.
+        at: the function or file of torch whose tests these are; without it all of the kind.
         behind: where it returned behind all conditions.
     """
     if path is None or path.exit is None:
         return "unlisted-test"
-    held = [condition.text for condition, truth in path.branches() if truth]
-    found = (cause for text in held for pattern, cause in causes.items() if matches(text, pattern))
+    held = (condition.text for condition, truth in path.branches() if truth)
+    found = (cause for text in held if (cause := _listed(kind, at, text)))
     return next(found, "unlisted-test" if path.exit.within else behind)
+
+
+def cause_of_test(
+    kind: DecisionKind, at: str, test: SeenTest | TorchTest
+) -> tuple[CauseCode, dict[str, Operand]] | None:
+    """Return the cause of the catalogue that a test decides, with what was compared; None: it has none."""
+    if (code := _listed(kind, at, test.text)) is None:
+        return None
+    return code, dict(zip(causes_of(kind)[code].values.split(), test.values, strict=False))
+
+
+@functools.cache
+def _listed(kind: DecisionKind, at: str, text: str) -> CauseCode | None:
+    found = (code for pattern, code in causes_by_test(kind, at).items() if matches(text, pattern))
+    return next(found, None)
 
 
 def decides(path: CallPath | None, pattern: str) -> bool:

@@ -19,9 +19,10 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-from inductor_probe.capture.branches import CallPath, calls, matches
+from inductor_probe.capture.branches import CallPath, calls
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
+    cause_of_test,
     inner_path,
     is_gpu,
     place_of,
@@ -39,14 +40,6 @@ _BACKEND, _CONV_BACKEND = "_use_autotune_backend", "_use_conv_autotune_backend"
 _WATCHED = (_CPP, _TRITON, _BACKEND, _CONV_BACKEND, "_use_template_for_cpu", "_use_template_for_gpu")
 _OTHERS = "InductorChoices._need_to_fix_layout"
 _SETTINGS = {_BACKEND: "max_autotune_gemm_backends", _CONV_BACKEND: "max_autotune_conv_backends"}
-_REFUSALS: dict[str, CauseCode] = {
-    "config.max_autotune": "max-autotune-off",
-    "backend.upper() in ?": "template-backend-off",
-    "layout.dtype in ?": "template-dtype",
-    "mat2.is_module_buffer()": "weight-not-constant",
-}
-"""Tests that did not hold, because of which there is no template."""
-
 Cause = tuple[CauseCode, dict[str, Operand], tuple[TorchTest, ...]]
 
 
@@ -136,13 +129,11 @@ class _Recorder:
         for one in filter(None, paths):
             for within in (one, *one.inner[::-1]):
                 if (seen := _refusal(within)) is not None:
-                    cause, test = seen
-                    if cause == "template-dtype":
-                        operands["dtype"] = test.values[0]
-                    elif cause == "template-backend-off":
+                    (cause, compared), test = seen
+                    operands |= compared
+                    if cause == "template-backend-off":
                         setting = _SETTINGS[within.sites.function]
-                        backends = getattr(sys.modules["torch._inductor.config"], setting)
-                        operands |= {"backend": test.values[0], "backends": backends}
+                        operands["backends"] = getattr(sys.modules["torch._inductor.config"], setting)
                     elif cause == "max-autotune-off" and not on_gpu:
                         operands["constant_weight"] = _is_constant(weight)
                     return cause, operands, (test,)
@@ -178,13 +169,10 @@ def _false(path: CallPath | None) -> tuple[TorchTest, ...]:
     return tuple(test_at(path, one) for one in tests if path is not None and not one.truth)
 
 
-def _refusal(path: CallPath) -> tuple[CauseCode, TorchTest] | None:
+def _refusal(path: CallPath) -> tuple[tuple[CauseCode, dict[str, Operand]], TorchTest] | None:
     """Return why a function said that there is no template, by a test that is listed."""
-    for test in _false(path):
-        for text, cause in _REFUSALS.items():
-            if matches(test.text, text):
-                return cause, test
-    return None
+    causes = ((cause_of_test(KIND, "utils.py", test), test) for test in _false(path))
+    return next(((cause, test) for cause, test in causes if cause is not None), None)
 
 
 def _names(frame: FrameType | None, function: str) -> bool:

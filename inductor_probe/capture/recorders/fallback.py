@@ -23,10 +23,11 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from inductor_probe.capture.branches import CallPath, SeenTest, matches, running
+from inductor_probe.capture.branches import CallPath, running
 from inductor_probe.capture.recorders.askers import decomposition_of
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
+    cause_of_test,
     hint_of,
     inner_path,
     place_of,
@@ -53,29 +54,6 @@ _ANSWERS = ("use_scatter_fallback", "Scan.create", "Sort.create")
 """What lowerings ask: where one says no, its branch is the cause, and not that of the lowering."""
 _WINDOW, _THREADS, _SPLIT = "window_size > ?", "parallel_num_threads() != ?", "num_splits > ?"
 _VALUES, _ELEMENTS = "len(dtypes) == ?", "sizevars.statically_known_true(sympy.Le(?"
-_TESTS: dict[str, CauseCode] = {
-    "all((input.get_dtype() in ?": "byte-concatenation",
-    "config.triton.decompose_sort_ops": "sort-decomposition-off",
-    _WINDOW: "pooling-window",
-    "is_integer_pow": "integer-power",
-    "torch.are_deterministic_algorithms_enabled()": "deterministic-algorithms",
-    "index.get_dtype() in ?": "boolean-index",
-    "needs_fallback_due_to_atomic_add_limitations(?": "atomic-add-dtype",
-    "self_dtype in ?": "atomic-add-dtype",
-    "reduction_type not in ?": "scatter-reduction",
-    "config.cpp.dynamic_threads": "scatter-sum-threads",
-    _THREADS: "scatter-sum-threads",
-    "config.fallback_random": "fallback-random",
-    "V.graph.has_feature(?": "no-backend-feature",
-    "validate_bucketize(?": "no-backend-feature",
-    _VALUES: "tuple-scan-split",
-    _ELEMENTS: "sort-too-long",
-    "V.graph.sizevars.guard_or_false(?": "sort-too-long",
-    "V.graph.sizevars.statically_known_lt(?": "sort-too-long",  # torch 2.11
-    "has_triton_dx_choices": "no-template",
-}
-"""Tests because of which a lowering, or what it asks, stands where it calls a fallback."""
-
 Cause = tuple[CauseCode, TorchFrame, dict[str, Operand]]
 
 
@@ -194,31 +172,21 @@ def _in_lowering(
     asked = next(filter(None, (inner_path(path.inner, function) for function in _ANSWERS)), None)
     for one in filter(None, (path, asked)):
         for tests in one.reasons():
-            for test in tests:
-                cause = next((code for text, code in _TESTS.items() if matches(test.text, text)), None)
+            for cause in (cause_of_test(KIND, "", test) for test in tests):
                 if cause is not None:
-                    operands = _operands(cause, test, one, node) or missing
-                    return (cause, place, operands), tests_of(one)
+                    operands = cause[1] or _operands(cause[0], one, node) or missing
+                    return (cause[0], place, operands), tests_of(one)
     unlisted = tests_of(asked or path)
     return ("unlisted-test" if unlisted else "in-lowering", place, {}), unlisted
 
 
-def _operands(cause: CauseCode, test: SeenTest, path: CallPath, node: Any) -> dict[str, Operand]:
-    """Return what torch compared in the test that decided, and what else is asked of the node."""
-    values = test.values
+def _operands(cause: CauseCode, path: CallPath, node: Any) -> dict[str, Operand]:
+    """Return what a cause needs to know of the node beside what torch compared."""
     match cause:
-        case "pooling-window":
-            return {"window": values[0], "window_limit": values[1]}
-        case "sort-too-long":
-            return {"elements": values[0], "elements_limit": values[1]}
-        case "scatter-reduction":
-            return {"reduction": values[0]}
         case "scatter-sum-threads":
             threads = path.tested(_THREADS)
             count = threads.values[0] if threads is not None else sys.modules["torch"].get_num_threads()
             return {"threads": count}
-        case "atomic-add-dtype":
-            return {"dtype": values[0]}
         case "boolean-index":
             return {"dtypes": _dtypes(node.args[1])}
         case "byte-concatenation":

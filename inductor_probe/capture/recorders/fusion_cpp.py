@@ -8,13 +8,19 @@ returned. What is read of the nodes besides are their loops, as they were then.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from inductor_probe.capture.branches import CallPath, holes
-from inductor_probe.capture.recorders.decision_log import cause_of_branch, decides, printed, tests_of
+from inductor_probe.capture.recorders.decision_log import (
+    cause_of_branch,
+    cause_of_test,
+    decides,
+    printed,
+    tests_of,
+)
 from inductor_probe.capture.recorders.fusion_causes import Cause, Tests, leaf_names, text_of
-from inductor_probe.model.decision import CauseCode, Operand
+from inductor_probe.model.decision import Operand
 
 _OWNER = "CppScheduling."
 WATCHED = (
@@ -22,28 +28,9 @@ WATCHED = (
     "_can_fuse_nodes_with_compatible_ranges", "can_fuse_vertical_outer_loop", "_get_outer_loop_fusion_depth",
 )  # fmt: skip
 """Methods of `CppScheduling`."""
-_SIZE = "len(node1.get_nodes()) + len(node2.get_nodes()) > ?"
 _IS_OUTER = "any(?isinstance(node, ?"
 _RANGES = "_can_fuse_nodes_with_compatible_ranges"
 _DEPTH = "_get_outer_loop_fusion_depth"
-_CAUSES: Mapping[str, Mapping[str, CauseCode]] = {
-    "can_fuse_horizontal": {
-        "node1.is_template() or node2.is_template()": "template-sibling",
-        _SIZE: "horizontal-size-limit",
-    },
-    _DEPTH: {
-        "vars1 == () and vars2 == () and ?": "complete-reductions",
-        "all(?type(node) is OuterLoopFusedSchedulerNode?": "outer-loop-depth",
-        "outer_loop_fusion_depth >= ? and ?": "outer-loop-depth",
-    },
-    _RANGES: {
-        "not (c1 and c2 and c3)": "loop-ranges-differ",
-        "isinstance(node_to_recomp, FusedSchedulerNode)": "fused-ranges",
-        "len(ranges_set) != ?": "sizes-differ",
-        "ranges1 != ranges2": "sizes-differ",
-    },
-}
-"""By method the conditions in whose branches it refuses."""
 _TILES = "getattr(left_loop_level, attr_compare) == getattr(right_loop_level, attr_compare)"
 _FACTOR = "outer_ranges * ? < ?"
 
@@ -59,10 +46,9 @@ def cpp_cause(path: CallPath | None, first: Any, second: Any, *, vertical: bool)
     if path is None or path.exit is None:
         return ("unlisted-test", {}), ()
     if not vertical:
-        cause = cause_of_branch(path, _CAUSES["can_fuse_horizontal"], "loop-ranges-differ")
+        cause = cause_of_branch(path, "fusion", behind="loop-ranges-differ")
         if cause == "horizontal-size-limit":
-            [size] = [seen for seen in path.deciding() if len(seen.values) > 1]
-            return (cause, dict(zip(("nodes", "limit"), size.values, strict=True))), tests_of(path)
+            return cause_of_test("fusion", "", path.deciding()[-1]) or ("unlisted-test", {}), tests_of(path)
         if path.exit.within:
             return (cause, {}), tests_of(path)
         if _is_true(path, "_can_fuse_horizontal_impl", _IS_OUTER):
@@ -73,7 +59,7 @@ def cpp_cause(path: CallPath | None, first: Any, second: Any, *, vertical: bool)
     ranges = _loops(_edge(first, -1), _edge(second, 0))
     depths = [getattr(node, "outer_loop_fusion_depth", None) for node in (first, second)]
     asked = _last(path, _DEPTH)
-    outer = cause_of_branch(asked, _CAUSES[_DEPTH], "no-common-outer-loop") if asked is not None else None
+    outer = cause_of_branch(asked, "fusion", behind="no-common-outer-loop") if asked is not None else None
     if outer == "unlisted-test":
         return (outer, {}), tests_of(asked)
     if outer == "complete-reductions":
@@ -96,7 +82,7 @@ def _of_ranges(path: CallPath, first: Any, second: Any, more: dict[str, Operand]
     loops were merged.
     """
     asked = _last(path, _RANGES)
-    cause = cause_of_branch(asked, _CAUSES[_RANGES])
+    cause = cause_of_branch(asked, "fusion")
     operands: dict[str, Operand] = {**_loops(first, second), **more}
     if cause == "unlisted-test":
         return (cause, {}), tests_of(asked)

@@ -28,11 +28,6 @@ KIND: DecisionKind = "index-width"
 
 _CHOOSES, _ASKS = "SIMDKernelFeatures.select_index_dtype", "SIMDScheduling.can_use_32bit_indexing"
 _FITS = "expr_fits_within_32bit"
-_CAUSES: dict[str, CauseCode] = {
-    "not expr_fits_within_32bit(?": "numel-exceeds-int32",
-    "not all(?": "buffer-exceeds-int32",
-}
-"""Conditions of `can_use_32bit_indexing` in whose branches it returns."""
 
 
 @dataclass
@@ -63,7 +58,7 @@ class _Recorder:
         outcome: Outcome = "int32" if str(dtype).endswith("int32") else "int64"
         cause: CauseCode = "sizes-fit-int32"
         if outcome == "int64":
-            cause = cause_of_branch(asked, _CAUSES)
+            cause = cause_of_branch(asked, KIND)
             if cause != "unlisted-test" and compared is not None and not isinstance(compared.values[0], int):
                 cause = "symbolic-size"
         tests = tests_of(path if cause == "unlisted-test" else asked)

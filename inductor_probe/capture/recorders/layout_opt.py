@@ -15,7 +15,6 @@ from typing import Any
 from inductor_probe.capture.branches import CallPath
 from inductor_probe.capture.recorders.decision_log import DecisionLog, cause_of_branch, tests_of
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.catalogue import causes_by_test
 from inductor_probe.model.decision import CauseCode, Operand, TorchFrame
 
 _PLACE = "GraphLowering.decide_layout_opt"
@@ -47,7 +46,7 @@ def _decided(log: DecisionLog, place: TorchFrame, path: CallPath | None, result:
         "convolutions": (int(count.values[0]) if count is not None else 0) or len(named),
         "device": ", ".join(sorted(devices)),
     }
-    cause = cause_of_branch(path, causes_by_test("layout", _PLACE), "convolution-channels")
+    cause = cause_of_branch(path, "layout", _PLACE, "convolution-channels")
     if path is not None:
         operands |= _compared(path, cause, named)
     log.record(

@@ -18,7 +18,6 @@ from typing import Any
 from inductor_probe.capture.branches import CallPath
 from inductor_probe.capture.recorders.decision_log import DecisionLog, cause_of_branch, size_of
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.catalogue import causes_by_test
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
 KIND: DecisionKind = "rewrite"
@@ -81,7 +80,7 @@ def _cause(path: CallPath | None, first: Any, second: Any, seen: Cause | None) -
         "alignment": int(pad_mm.get_alignment_size_dtype(first.dtype)),
     }
     for one in [path, *(path.inner[::-1] if path is not None else ())]:
-        if (cause := cause_of_branch(one, causes_by_test("rewrite", _FILE))) != "unlisted-test":
+        if (cause := cause_of_branch(one, "rewrite", _FILE)) != "unlisted-test":
             return cause, operands
     return None if seen is None else (seen[0], {**operands, **seen[1]})
 

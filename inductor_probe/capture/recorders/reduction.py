@@ -40,7 +40,6 @@ from inductor_probe.capture.recorders.decision_log import (
     tests_of,
 )
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.catalogue import causes_by_test
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
 KIND: DecisionKind = "reduction"
@@ -274,7 +273,7 @@ class _Recorder:
         operands: dict[str, Operand] = {
             "elements": size_of(features.reduction_numel), "outputs": size_of(features.numel)
         }  # fmt: skip
-        cause = cause_of_branch(path, causes_by_test("reduction", _COOPERATIVE))
+        cause = cause_of_branch(path, "reduction", _COOPERATIVE)
         if cause == "cooperation-forced":
             operands = {}
         elif cause == "cooperative-reductions-off":
@@ -308,7 +307,7 @@ class _Recorder:
         if compared is not None:
             operands["limit"] = compared.values[1]
         operands["hint"] = features.get_reduction_hint().name
-        cause = cause_of_branch(path, causes_by_test("reduction", _PERSISTENT))
+        cause = cause_of_branch(path, "reduction", _PERSISTENT)
         if cause == "unlisted-test" and path is not None:
             if is_persistent:
                 cause = "elements-fit-a-tile" if compared is not None and compared.truth else cause
@@ -341,7 +340,7 @@ def _cause(question: _Question, device: Any) -> tuple[CauseCode, dict[str, Opera
         return "few-elements", {"elements_limit": few.values[1]}
     if decides(path, _MANY) and (many := path.tested(_MANY)) is not None:
         return "many-outputs", {"outputs_limit": many.values[1], "processors": _processors(device) or 0}
-    return cause_of_branch(path, causes_by_test("reduction", _NUM_SPLITS)), {}
+    return cause_of_branch(path, "reduction", _NUM_SPLITS), {}
 
 
 def _cause_of_split(
@@ -428,7 +427,7 @@ def _cause_of_variance(path: CallPath | None, is_two_step: bool) -> tuple[CauseC
     if is_above:
         return "elements-above-threshold", threshold
     if any(matches(one.text, "sympy_product(ranges) ?") for one in path.deciding()):
-        return "single-output", threshold
+        return "single-output", {}
     if above_few is not None and above_few.truth and below is not None and below.truth:
         return "elements-below-minimum", {
             **threshold, "minimum": below.values[1], **_setting(path, "min_numel"),

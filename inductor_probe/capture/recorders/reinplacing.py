@@ -35,8 +35,6 @@ KIND: DecisionKind = "rewrite"
 _MODULE = "torch._inductor.fx_passes.reinplace"
 _PASS, _ASKED, _USES = "reinplace_inplaceable_ops_core", "can_inplace", "any_use_of_views_after_node"
 _SCATTER = "should_reinplace_scatter"
-_CAUSES: dict[str, CauseCode] = {"any(?": "view-of-input", "mutated_arg.op in ?": "input-not-mutated"}
-"""Conditions of `can_inplace` in whose branches it says no without asking for later uses."""
 _CLONES = "only_clone_these_tensors"
 
 Cause = tuple[CauseCode, dict[str, Operand], tuple[TorchTest, ...]]
@@ -110,7 +108,7 @@ def _cause(one: _Candidate, asked: Sequence[CallPath], *, in_place: bool) -> Cau
     tests = tests_of(path)
     later = path.tested(f"{_USES}(?")
     if later is None:
-        cause = cause_of_branch(path, _CAUSES)
+        cause = cause_of_branch(path, KIND, "fx_passes/reinplace.py")
         sharing = path.variables.get("shared_view_nodes", ())
         inputs = [view.name for view in sharing if not (view.all_input_nodes or view._erased)]
         return cause, {"input": inputs[0]} if cause == "view-of-input" and inputs else {}, tests

@@ -40,15 +40,6 @@ _MOST_CANDIDATES = 8
 _BY_STRATEGY = "SIMDScheduling.compute_tiling_strategy"
 _BY_STRIDES = ("SIMDScheduling.select_tiling_with_memory", "SIMDScheduling.get_tiling_and_scores")
 """The function that chooses; the first of these since torch 2.14, which the second calls."""
-_STRIDES: dict[str, CauseCode] = {
-    "node.node.get_reduction_type() == ?": "matrix-product",
-    "(tiling := cls.get_first_compatible_tiling(?": "strides",
-}
-"""Conditions of that in whose branches it returns; behind all of them no candidate fits: `one-candidate`."""
-_SCORES: dict[str, CauseCode] = {
-    "cls.tiling_is_compatible(? or ?": "coalescing", "cand.tiling == default_tiling": "coalescing"
-}  # fmt: skip
-"""The same of `compute_tiling_strategy`."""
 _TILES_REDUCTIONS, _FEWEST, _THIRD = (
     "config.triton.tile_reductions", "get_max_tiles(?) <= ?", "get_max_tiles(?) >= ?"
 )  # fmt: skip
@@ -133,7 +124,7 @@ def _by_score(path: CallPath | None, seen: _Seen, tiling: Any, nodes: Sequence[A
         return "tile-limit", operands | {"limit": most.values[1]}, ()
     if skipped:
         return "loops-do-not-divide", operands | _undivided(skipped[0][0], nodes), ()
-    cause = cause_of_branch(path, _SCORES, "coalescing")
+    cause = cause_of_branch(path, KIND, behind="coalescing")
     if cause == "coalescing" and len(candidates) < 2:
         cause = "one-candidate"
     return cause, operands, tests_of(path)
@@ -141,7 +132,7 @@ def _by_score(path: CallPath | None, seen: _Seen, tiling: Any, nodes: Sequence[A
 
 def _by_strides(path: CallPath | None, seen: _Seen, tiling: Any, nodes: Sequence[Any]) -> Cause:
     """Return what decided in `get_tiling_and_scores`: by the branch that it returned in, or by candidates."""
-    cause, tests = cause_of_branch(path, _STRIDES, "one-candidate"), tests_of(path)
+    cause, tests = cause_of_branch(path, KIND, behind="one-candidate"), tests_of(path)
     if decides(path, _TILES_REDUCTIONS):
         config = sys.modules["torch._inductor.config"].triton
         return "reductions-not-tiled", {"prefer_nd_tiling": bool(config.prefer_nd_tiling)}, tests

@@ -36,7 +36,6 @@ from inductor_probe.capture.recorders.decision_log import (
     size_of,
     tests_of,
 )
-from inductor_probe.catalogue import causes_by_test
 from inductor_probe.model.decision import (
     CauseCode,
     Operand,
@@ -175,7 +174,7 @@ def _compared(path: CallPath, pattern: str, left: str, right: str) -> dict[str, 
 
 def _loop_cause(nest: Nest) -> CauseCode:
     """Return why `_select_tiling_indices` chooses: by the branch that it returned in."""
-    return cause_of_branch(nest.loop_path, causes_by_test("vectorisation", _LOOPS), "most-contiguous-loop")
+    return cause_of_branch(nest.loop_path, "vectorisation", _LOOPS, "most-contiguous-loop")
 
 
 def _uses(nest: Nest) -> dict[str, Operand]:
