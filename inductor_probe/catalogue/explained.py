@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from inductor_probe.catalogue import KINDS, check_kinds, codes, kind_of
-from inductor_probe.catalogue.entries import OF_ANY_KIND, By, Cause, Kind, Outcome, Source, Turn
+from inductor_probe.catalogue.entries import OF_ANY_KIND, By, Cause, Kind, Outcome, Source, Turn, always
 from inductor_probe.catalogue.templates import in_prose
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.decision import DecisionKind
@@ -69,11 +69,12 @@ def _outcome(outcome: Outcome, cause: Cause) -> ExplainedOutcome:
 
 
 def _change(change: By | Source | Turn) -> ExplainedChange:
+    sometimes = change.applies is not always
     match change:
         case By(code=name, value=value, effect=effect, differs=differs):
             tried = value if isinstance(value, str) else None
-            return ExplainedChange("setting", f"{CONFIG}.{name}", tried, in_prose(effect), differs)
+            return ExplainedChange("setting", f"{CONFIG}.{name}", tried, in_prose(effect), differs, sometimes)
         case Source(code=name, effect=effect, differs=differs):
-            return ExplainedChange("source", name, None, in_prose(effect), differs)
+            return ExplainedChange("source", name, None, in_prose(effect), differs, sometimes)
         case Turn(flip=flip):
-            return ExplainedChange("flip", example_of(flip))
+            return ExplainedChange("flip", example_of(flip), sometimes=sometimes)

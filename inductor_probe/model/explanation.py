@@ -45,6 +45,7 @@ class ExplainedChange(Struct, frozen=True):
         text: what it does, or what to write.
         differs: whether it changes results by more than rounding. Of others nothing is claimed: `probe
             whatif` compares their results.
+        sometimes: it is offered only where the decision, or its graph, allows for it.
     """
 
     type: ChangeType
@@ -52,6 +53,7 @@ class ExplainedChange(Struct, frozen=True):
     value: str | None = None
     text: str = ""
     differs: bool = False
+    sometimes: bool = False
 
 
 class Explanation(Struct, frozen=True):

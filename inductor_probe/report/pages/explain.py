@@ -72,7 +72,7 @@ def _facts(row: Explanation) -> Iterator[tuple[str, Inline]]:
     yield "cause", row.sentence
     yield "in short", row.short
     yield "decided in", f"{row.function} ({row.file})" if row.function else ""
-    yield "by the test", "\nor ".join(row.tests)
+    yield "by the test", "\nor ".join(row.tests).replace("?", "…")  # whatever torch compares there
     yield "example", row.example
 
 
@@ -88,12 +88,16 @@ def _changes(changes: Sequence[ExplainedChange]) -> Iterator[tuple[str, Inline]]
 
 def change_line(change: ExplainedChange) -> str:
     """`torch._inductor.config.cpp.simdlen = None: lets inductor ...`."""
-    differs = " [results may differ]" if change.differs else ""
+    remarks = [
+        *(["offered where the graph allows for it"] if change.sometimes else []),
+        *(["results may differ"] if change.differs else []),
+    ]
+    more = f" [{', '.join(remarks)}]" if remarks else ""
     match change.type:
         case "setting":
             value = f" = {change.value}" if change.value is not None else ""
-            return f"{change.name}{value}: {change.text}{differs}"
+            return f"{change.name}{value}: {change.text}{more}"
         case "source":
-            return f"{change.text}{differs}"
+            return f"{change.text}{more}"
         case "flip":
-            return f"probe whatif SCRIPT {change.name}: for these names alone"
+            return f"probe whatif SCRIPT {change.name}: for these names alone{more}"
