@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.bench_kernel import bench_kernel
     from inductor_probe.api.check import Check, Health, check, doctor
+    from inductor_probe.api.compile_time import CompileTimeRows, compile_time
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.expect import Expectations
     from inductor_probe.api.kernel_check import CheckedKernels
@@ -86,12 +87,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Accuracy", "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "CheckedKernels",
-    "Compare", "ConfigSweeps", "CppProgram", "Diff", "Expectations", "Explanations", "FusionRows", "Graph",
+    "Compare", "CompileTimeRows", "ConfigSweeps", "CppProgram", "Diff", "Expectations", "Explanations",
+    "FusionRows", "Graph",
     "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "NotSavedError", "OpCheck",
     "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError", "Profiles", "ResultRows",
     "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "accuracy",
     "ask_compiler", "asm", "bench_kernel", "candidates_of", "check", "check_kernel", "check_op", "compare",
-    "compile_graph", "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp", "find_kernel",
+    "compile_graph", "compile_time", "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp",
+    "find_kernel",
     "find_kernels", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results",
     "open_run", "overview", "perf", "plan_removal", "profile", "recording", "remove_run", "results",
     "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif",
@@ -105,6 +108,7 @@ _MODULES = {
     "api.bench_kernel": "bench_kernel",
     "api.trials": "Trials",
     "api.check": "Check Health check doctor",
+    "api.compile_time": "CompileTimeRows compile_time",
     "api.diff": "Diff",
     "api.expect": "Expectations",
     "api.kernel_check": "CheckedKernels",

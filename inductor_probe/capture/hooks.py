@@ -21,7 +21,7 @@ from typing import Any
 
 import wrapt
 
-from inductor_probe.capture import flips, processes, recorders, targets, torch_settings
+from inductor_probe.capture import compilers, flips, processes, recorders, targets, torch_settings
 from inductor_probe.capture.compiler_logs import ARTIFACTS, TUNERS, LimitHandler, attach, keep
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.process import ChildOptions
@@ -66,6 +66,7 @@ def hooks_of(events: EventLog, options: ChildOptions) -> Iterator[tuple[str, Cal
         "torch._inductor.codecache": lambda module: _see_code(module, recorder, events.staging),
         "torch._inductor.select_algorithm": recorder.keep_choices,
     }
+    hooks |= compilers.hooks()
     for tuner in TUNERS:
         hooks[f"torch._inductor.runtime.{tuner}"] = lambda module: _keep_tuning(module, logs, events)
     simulated = targets.hooks(options.target, events) if options.target else ()

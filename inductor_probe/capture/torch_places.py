@@ -137,6 +137,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD, ACCURACY)),
     TorchPlace(_CODECACHE, "_precompile_header", "the folder of a header that is preprocessed", (RECORD,)),
     TorchPlace(_CODECACHE, "AotCodeCompiler.compile", "inputs of what AOTInductor compiles", (RECORD,)),
+    TorchPlace("torch._inductor.cpp_builder", "run_compile_cmd", "a run of the C++ compiler", (RECORD,)),
     TorchPlace(_CHOICES, "get_algorithm_selector_cache", "autotuning choices with times", (RECORD,)),
     TorchPlace(
         "torch.distributed.distributed_c10d", "init_process_group", "which rank a process is", (RECORD,)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 import inductor_probe as ip
 from inductor_probe.cli import screen
 from inductor_probe.cli.completion import WORDS
-from inductor_probe.cli.parameters import resolve, verb
+from inductor_probe.cli.parameters import Everything, resolve, verb
 from inductor_probe.cli.screen import OutputFormat, give, give_rows
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.kernels import KernelRow
@@ -36,16 +36,6 @@ from inductor_probe.report.units import one_word
 
 def _words(metavar: str) -> click.Argument:
     return click.Argument(["words"], nargs=-1, metavar=metavar, type=WORDS["name"])
-
-
-class Everything(Struct, frozen=True, kw_only=True):
-    """How long the answer is: `page` in Python.
-
-    Attributes:
-        everything: Show long lists to their end.
-    """
-
-    everything: Annotated[bool, Typed(flags="--all")] = False
 
 
 @verb(NodesOptions)

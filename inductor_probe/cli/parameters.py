@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import click
 from msgspec import Struct
@@ -17,6 +17,7 @@ from inductor_probe.cli.options import parameters_of, typed_values
 from inductor_probe.cli.screen import FORM, GITHUB, SUBJECT, OutputFormat, relative, say
 from inductor_probe.discovery.discover import find
 from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError
+from inductor_probe.options.fields import Typed
 from inductor_probe.report.json_form import JsonForm
 from inductor_probe.report.units import first_names
 
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
     from inductor_probe.api.verbs import Target
 
 Answer = TypeVar("Answer")
+
+
+class Everything(Struct, frozen=True, kw_only=True):
+    """How long the answer is: `page` in Python.
+
+    Attributes:
+        everything: Show long lists to their end.
+    """
+
+    everything: Annotated[bool, Typed(flags="--all")] = False
+
 
 _TARGETS = {
     "[RUN|GRAPH]": "RUN or GRAPH is a path, a graph's name (model__0_inference_0.0), a label, or the start "

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import inductor_probe as ip
-from inductor_probe.cli.parameters import verb
-from inductor_probe.cli.screen import OutputFormat, give, progress_line, warn
+from inductor_probe.cli.parameters import Everything, verb
+from inductor_probe.cli.screen import (
+    OutputFormat,
+    give,
+    give_rows,
+    progress_line,
+    relative,
+    require_new,
+    say,
+    warn,
+    write_output,
+)
 from inductor_probe.errors import ExitCode
-from inductor_probe.options.programs import AccuracyOptions, ExpectOptions, OverviewOptions
+from inductor_probe.options.fields import Typed
+from inductor_probe.options.programs import (
+    AccuracyOptions,
+    CompileTimeOptions,
+    ExpectOptions,
+    OverviewOptions,
+)
 
 
 @verb(OverviewOptions)
@@ -24,6 +43,37 @@ def overview(options: OverviewOptions, *, output_format: OutputFormat) -> int:
         answer = ip.overview(options, progress=progress)
     status = give(answer, output_format, ok=not answer.record.wrong)
     return max(status, warn(answer.record.problems))
+
+
+class CompileTimeShown(Everything, frozen=True, kw_only=True):
+    """How the answer is shown, and what is written of it: `page` and `chrome` in Python.
+
+    Attributes:
+        chrome: Write all regions as a trace, for chrome://tracing and Perfetto.
+        force: Overwrite FILE.
+    """
+
+    chrome: Annotated[Path | None, Typed("file", "FILE")] = None
+    force: bool = False
+
+
+@verb(CompileTimeOptions, CompileTimeShown)
+def compile_time(options: CompileTimeOptions, shown: CompileTimeShown, *, output_format: OutputFormat) -> int:
+    """Where the time of compiling goes: phases, compiles, torch's regions, and each run of a compiler.
+
+    SCRIPT is run twice without a dump: with empty caches, and with what the first run left in them, which
+    says what a warm cache saves and why it missed. Of a RUN, the latest if left out, torch's log is read:
+    a dump has empty caches, and writes debug files meanwhile.
+    """
+    if shown.chrome is not None:
+        require_new(shown.chrome, force=shown.force, option="--chrome")
+    with progress_line() as progress:
+        answer = ip.compile_time(options, progress=progress)
+    status = give_rows(answer, output_format, document=answer.page(everything=shown.everything))
+    if shown.chrome is not None:
+        write_output(shown.chrome, answer.chrome, force=shown.force)
+        say(f"wrote {relative(shown.chrome.absolute())}: open it in https://ui.perfetto.dev")
+    return status
 
 
 @verb(AccuracyOptions)

@@ -208,6 +208,22 @@ class OverviewOptions(ProgramOptions, frozen=True):
     trust: Trust = False
 
 
+class CompileTimeOptions(Struct, frozen=True):
+    """Of what `probe compile-time` says where the time of compiling goes.
+
+    Attributes:
+        program: A script, which is run twice; a run; the latest run if left out.
+        warm: Run a script once more, with the caches that the first run left.
+    """
+
+    program: Annotated[Target, Typed("script", "[SCRIPT|RUN")] = None
+    args: Annotated[Args, Typed(metavar="[-- ARGS]]")] = ()
+    cases: Cases = ()
+    knobs: Knobs = field(default_factory=dict)
+    env: Variables = field(default_factory=dict)
+    warm: Annotated[bool, Typed(flags="--no-warm")] = True
+
+
 class AccuracyOptions(ProgramOptions, frozen=True):
     """How `probe accuracy` judges a program.
 

@@ -1,10 +1,11 @@
-"""One call as a trace for chrome://tracing, Perfetto and speedscope: the Trace Event Format."""
+"""A call, or compiles, as a trace for chrome://tracing, Perfetto and speedscope: the Trace Event Format."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 
+from inductor_probe.model.compile_log import CompileLog
 from inductor_probe.model.profile import Profile, TimelineSpan
 
 _NS = 1e9
@@ -23,6 +24,17 @@ def chrome_trace(profiles: Sequence[Profile]) -> str:
     """
     events = [event for number, profile in enumerate(profiles, 1) for event in _events(number, profile)]
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1) + "\n"
+
+
+def compile_trace(logs: Sequence[CompileLog]) -> str:
+    """Return the regions that torch timed in compiles, as JSON: a process a run."""
+    events: list[dict[str, object]] = []
+    for number, log in enumerate(logs, 1):
+        begun = min((region.begin for region in log.regions), default=0.0)
+        for one in sorted(log.regions, key=lambda region: (region.begin, region.depth)):
+            event = _event(one.name, one.compile_id, number, 0, one.begin - begun, one.seconds, one.depth)
+            events.append({**event, "args": {"compile_id": one.compile_id}})
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, indent=1) + "\n"
 
 
 def _events(process: int, profile: Profile) -> Iterator[dict[str, object]]:

@@ -40,6 +40,10 @@ ON_THE_COMMAND_LINE = {
         "words": _IN_ANY_ORDER,
         **dict.fromkeys(("annotate", "no_line", "output", "force"), "`Graph.annotate` is the text"),
     },
+    "compile-time": {
+        "everything": "`CompileTimeRows.page` has long lists",
+        **dict.fromkeys(("chrome", "force"), "`CompileTimeRows.chrome` is its text"),
+    },
     "diff": {"code": "`Diff.code` has it", "everything": "`Diff.page` has long lists"},
     "tunings": {"csv": "`Tunings.csv` is its text"},
     "runs": dict.fromkeys(("rm", "dry_run", "yes"), "`remove_run` removes one"),

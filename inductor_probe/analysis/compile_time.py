@@ -1,0 +1,211 @@
+"""Where the time of compiling went: torch's regions as phases, compiles by id, misses of the cache in words.
+
+A region's own time is what no region within it has, so that phases add up to the whole: in one of 13.3 s
+`entire_frame_compile` has 13.3, and 0.02 of its own; `async_compile.wait` within it 4.2, all its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast, get_args
+
+from inductor_probe.model.compile_log import CompileLog, LoggedCache, Region
+from inductor_probe.model.compile_time import (
+    Build,
+    BuildKind,
+    CacheLookup,
+    CacheResult,
+    Compile,
+    CompileTimes,
+    Phase,
+    PhaseTime,
+    RegionTime,
+    WarmCompile,
+)
+from inductor_probe.model.manifest import Manifest
+
+_PHASES: Sequence[tuple[str, Phase]] = (
+    (r"build_guards|guard_.*", "guards"),
+    (r"dynamo|entire_frame_compile|compile_attempt_.*|bytecode_tracing|insert_deferred.*|gc", "dynamo"),
+    (r"pass\.pre_grad.*|_recursive_pre_grad.*", "pre-grad-passes"),
+    (r"pass\.joint_graph.*|_recursive_joint_graph.*", "joint-passes"),
+    (r"pass\.post_grad.*|_recursive_post_grad.*", "post-grad-passes"),
+    (r"GraphLowering\.run|additional_fake_tensor_prop|GraphLowering\..*output.*", "lowering"),
+    (r"Scheduler\.codegen|.*WrapperCodegen\..*|GraphLowering\.codegen|code_gen", "code-generation"),
+    (r"Scheduler\..*", "scheduling"),
+    (r"compile_file|.*compile_cpp.*", "cpp-compiler"),
+    (r"async_compile\.wait|.*wait_.*future.*", "waiting"),
+    (r".*(bench|autotun|choice).*|AlgorithmSelector.*", "autotuning"),
+    (r"CachingAutotuner.*|.*triton_(?!key).*|TritonBundler.*", "triton-compiler"),
+    (r".*(Cache|cache|torch_key|triton_key).*|pgo\..*", "caches"),
+    (r"PyCodeCache.*|GraphLowering\.compile_to_fn|.*load_by_key.*", "loading"),
+    (r"create_aot_dispatcher_function|aot_.*|min_cut.*|backward\._backward_impl", "aot-autograd"),
+)
+"""Names of regions, as `re.fullmatch` takes them; the first that fits counts."""
+_LOADS = re.compile(r"PyCodeCache.*")
+_RESULTS = frozenset(get_args(CacheResult))
+_FRAME = re.compile(r"Line: (?P<line>\d+), Name: (?P<name>.*), Filename: (?P<file>.*)")
+_OF_TORCH = re.compile(r"(?:^|/)torch/(?:_\w+|nn)/")
+_BACKWARD = "entire_backward_compile"
+_GRAPH = "gm"
+"""The part of a cache's key that is the graph itself."""
+
+
+def phase_of(name: str) -> Phase:
+    """Return the phase that a region of torch belongs to."""
+    if _LOADS.fullmatch(name):
+        return "loading"
+    return next((phase for pattern, phase in _PHASES if re.fullmatch(pattern, name)), "other")
+
+
+def compile_times(
+    subject: str, log: CompileLog, manifest: Manifest | None, *, dumped: bool, warm: WarmCompile | None = None
+) -> CompileTimes:
+    """Return where the time went, of all that a log has."""
+    compiles = tuple(_compiles(log, manifest))
+    builds = [*_builds(log)]
+    return CompileTimes(
+        subject=subject,
+        dumped=dumped,
+        seconds=sum(one.seconds for one in compiles),
+        compiles=compiles,
+        phases=_phases(log.regions),
+        regions=_regions(log.regions),
+        builds=tuple(sorted(builds, key=lambda one: -one.seconds)),
+        build_seconds=sum(one.seconds for one in builds),
+        warm=warm,
+    )
+
+
+def warm_compile(log: CompileLog, cold: CompileLog) -> WarmCompile:
+    """Return what a second run of the same script took, and why its cache missed what the first left."""
+    compiles = [*_compiles(log, None, cold.caches)]
+    caches = [one.cache for one in compiles if one.cache is not None]
+    results = [cache.result for cache in caches]
+    reasons = (cache.reason or "; ".join(cache.differs or ()) for cache in caches if cache.result != "hit")
+    return WarmCompile(
+        seconds=sum(one.seconds for one in compiles),
+        phases=_phases(log.regions),
+        hits=results.count("hit"),
+        misses=results.count("miss"),
+        bypassed=results.count("bypass"),
+        reasons=tuple(dict.fromkeys(filter(None, reasons))),
+    )
+
+
+def _phases(regions: Iterable[Region]) -> tuple[PhaseTime, ...]:
+    seconds: defaultdict[Phase, float] = defaultdict(float)
+    for region in regions:
+        seconds[phase_of(region.name)] += region.own
+    rows = sorted(seconds.items(), key=lambda row: -row[1])
+    return tuple(PhaseTime(phase, own) for phase, own in rows if own > 0)
+
+
+def _regions(regions: Iterable[Region]) -> tuple[RegionTime, ...]:
+    named: defaultdict[str, list[Region]] = defaultdict(list)
+    for region in regions:
+        named[region.name].append(region)
+    rows = (
+        RegionTime(
+            name, phase_of(name), sum(one.own for one in of_name), len(of_name),
+            len({one.compile_id for one in of_name}),
+        )
+        for name, of_name in named.items()
+    )  # fmt: skip
+    return tuple(sorted(rows, key=lambda row: -row.seconds))
+
+
+def _compiles(
+    log: CompileLog, manifest: Manifest | None, earlier: Sequence[LoggedCache] = ()
+) -> Iterator[Compile]:
+    """Yield each outermost region with what is in it: a forward and its backward are two of one id."""
+    metrics: defaultdict[tuple[str, bool], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in log.metrics:
+        metrics[str(row.get("compile_id")), row.get("is_forward") is False].append(row)
+    inside: list[Region] = []
+    forwards: dict[str, tuple[str, str]] = {}
+    for region in log.regions:  # in the order of their ends
+        inside.append(region)
+        if region.depth:
+            continue
+        backward = any(one.name == _BACKWARD for one in inside)
+        rows = metrics[region.compile_id, backward]
+        row = rows.pop(0) if rows else {}
+        function, where = _user_frame(row) or forwards.get(region.compile_id, ("", ""))
+        forwards[region.compile_id] = function, where
+        asked = [one for one in log.caches if region.begin <= one.time <= region.begin + region.seconds]
+        before = [*earlier, *(one for one in log.caches if one.time < region.begin)]
+        yield Compile(
+            compile_id=region.compile_id,
+            function=function,
+            where=where,
+            seconds=region.seconds,
+            phases=_phases(inside),
+            backward=backward,
+            graphs=_graphs(manifest, region.compile_id, backward=backward),
+            operators=_number(row, "graph_op_count"),
+            guards=_number(row, "guard_count"),
+            reason=str(row.get("recompile_reason") or ""),
+            cache=_lookup(asked, before) if asked else None,
+            failed=str(row.get("fail_type") or ""),
+        )
+        inside = []
+
+
+def _user_frame(row: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return what was compiled, `("forward", "net.py:12")`; of a module the line that calls it.
+
+    dynamo compiles a function of its own around a module, which is torch's: then the stack has the caller.
+    """
+    name, file, line = (row.get(f"co_{key}") for key in ("name", "filename", "firstlineno"))
+    if not isinstance(name, str):
+        return None
+    if isinstance(file, str) and not _OF_TORCH.search(file):
+        return name, f"{file}:{line}"
+    stack = row.get("stack_trace")
+    frames = (_FRAME.match(str(text)) for text in (reversed(stack) if isinstance(stack, list) else ()))
+    frame = next((one for one in frames if one and not _OF_TORCH.search(one["file"])), None)
+    return (frame["name"], f"{frame['file']}:{frame['line']}") if frame else (name, f"{file}:{line}")
+
+
+def _graphs(manifest: Manifest | None, compile_id: str, *, backward: bool) -> tuple[str, ...]:
+    graphs = manifest.graphs if manifest is not None else ()
+    return tuple(
+        graph.name for graph in graphs
+        if graph.compile_id == compile_id and (graph.why == "backward") is backward
+    )  # fmt: skip
+
+
+def _number(row: Mapping[str, Any], name: str) -> int | None:
+    value = row.get(name)
+    return value if isinstance(value, int) else None
+
+
+def _lookup(asked: Sequence[LoggedCache], earlier: Sequence[LoggedCache]) -> CacheLookup:
+    """Return what caches answered in a compile, the last of those that were asked for a graph.
+
+    Of a miss it is said what an earlier key of the same graph has otherwise, the most similar one.
+    """
+    last = asked[-1]
+    result = cast("CacheResult", last.result if last.result in _RESULTS else "bypass")
+    reason = next((one.reason for one in reversed(asked) if one.reason), "") if result != "hit" else ""
+    alike = [one.parts for one in earlier if one.parts and one.parts.get(_GRAPH) == last.parts.get(_GRAPH)]
+    if result != "miss" or not alike:
+        return CacheLookup(result, reason)
+    return CacheLookup(result, reason, min((_differing(last.parts, parts) for parts in alike), key=len))
+
+
+def _differing(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
+    names = [name for name in {**now, **before} if now.get(name) != before.get(name)]
+    return tuple(
+        f"{name}: {now.get(name, 'not there')}, and {before.get(name, 'not there')} before" for name in names
+    )
+
+
+def _builds(log: CompileLog) -> Iterator[Build]:
+    for one in log.builds:
+        name, compile_id = log.kernels.get(one.digest) or (one.kernel, one.compile_id)
+        kind = cast("BuildKind", one.kind if one.kind in get_args(BuildKind) else "other")
+        yield Build(kind, "triton" if one.compiler == "triton" else "c++", one.seconds, name, compile_id)

@@ -1,0 +1,123 @@
+"""Where the time of compiling goes: of a run by torch's log beside it, of a script by running it twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from inductor_probe.api.meaning import meaning_of
+from inductor_probe.api.rows import Rows
+from inductor_probe.api.session import Graph, Run
+from inductor_probe.api.verbs import open_target
+from inductor_probe.errors import NotFoundError, UnreadableError
+from inductor_probe.model.compile_log import CompileLog
+from inductor_probe.model.compile_time import CompileTimeOutput, CompileTimes
+from inductor_probe.options.programs import CompileTimeOptions
+from inductor_probe.options.verb import Progress, takes
+from inductor_probe.report.document import Document
+
+
+class CompileTimeRows(Rows[CompileTimes]):
+    """Where the time of compiling went, a run or script a row."""
+
+    record = CompileTimeOutput
+    noun = "run"
+    nothing = "nothing was compiled"
+    logs: tuple[CompileLog, ...] = ()
+
+    @property
+    def chrome(self) -> str:
+        """All regions as a trace for chrome://tracing and Perfetto, a process a run."""
+        from inductor_probe.report.chrome import compile_trace
+
+        return compile_trace(self.logs)
+
+    def _view(self) -> Document:
+        return self.page()
+
+    def page(self, *, everything: bool = False) -> Document:
+        """Return each on a page; with `everything` tables to their end."""
+        from inductor_probe.report.pages.compile_time import compile_time_pages
+
+        return compile_time_pages(self, everything=everything)
+
+
+@takes(CompileTimeOptions)
+def compile_time(options: CompileTimeOptions, progress: Progress) -> CompileTimeRows:
+    """Return where the time of compiling a program goes: by phase, compile, region, and run of a compiler.
+
+    A script is run twice in processes of its own, without a dump: with empty caches, and with those that the
+    first left. Of a run the log is read that torch wrote beside it.
+
+    Raises:
+        NotFoundError: there is no such log, or nothing was compiled. RunFailedError: the script failed.
+    """
+    if isinstance(options.program, (Run, Graph)) or options.program is None:
+        return _of_target(open_target(options.program))
+    of_script = bool(options.cases or options.knobs or options.args)
+    meaning = meaning_of(str(options.program), Path.cwd(), of_script=of_script)
+    if meaning.beside:
+        progress.say(meaning.beside)
+    if meaning.script is None:
+        return _of_target(open_target(meaning.target))
+    return _of_script(meaning.script, options, progress)
+
+
+def _of_target(target: Run | Graph) -> CompileTimeRows:
+    from inductor_probe.analysis.compile_time import compile_times
+    from inductor_probe.reader.logs.compile_time import read_compile_log
+    from inductor_probe.reader.logs.trace import trace_log
+
+    run = target.run if isinstance(target, Graph) else target
+    logs = {one: read_compile_log(log) for one in (run, *run.others) if (log := trace_log(one.path))}
+    if not logs:
+        version = dict(run.manifest.versions).get("torch", "") if run.manifest else ""
+        raise NotFoundError(
+            f"there is no trace log of {run.path.name} in {run.path.parent / 'tlparse'}"
+            + (f": torch {version} wrote none" if version else ""),
+            "torch writes one with a dump since 2.12; probe compile-time SCRIPT runs a script with one",
+        )
+    rows = (compile_times(one.path.name, log, one.manifest, dumped=True) for one, log in logs.items())
+    return _rows(rows, logs.values())
+
+
+def _rows(rows: Iterable[CompileTimes], logs: Iterable[CompileLog]) -> CompileTimeRows:
+    made = CompileTimeRows(rows)
+    made.logs = tuple(logs)
+    return made
+
+
+def _of_script(script: Path, options: CompileTimeOptions, progress: Progress) -> CompileTimeRows:
+    from inductor_probe.analysis.compile_time import compile_times, warm_compile
+    from inductor_probe.capture.scripts import script_arguments
+    from inductor_probe.capture.torch_settings import is_setting
+    from inductor_probe.capture.traced import run_traced
+
+    settings = tuple((name, value) for name, value in options.knobs.items() if is_setting(name))
+    knobs = {name: value for name, value in options.knobs.items() if not is_setting(name)}
+    args = script_arguments(script, options.args, options.cases, knobs)
+    logs: list[CompileLog] = []
+    progress.say(f"running {script} with empty caches")
+    for traces in run_traced(script, args, options.env, settings, times=2 if options.warm else 1):
+        logs.append(_joined(traces))
+        if len(logs) == 1 and options.warm:
+            progress.say("once more, with what it left in them")
+    cold, *again = logs
+    if not cold.regions:
+        raise UnreadableError(f"{script} compiled nothing, or torch says nothing of the time that it took")
+    warm = warm_compile(again[0], cold) if again else None
+    return _rows([compile_times(str(script), cold, None, dumped=False, warm=warm)], [cold])
+
+
+def _joined(traces: Iterable[Path]) -> CompileLog:
+    """Read the logs of all processes of a run of a script as one."""
+    from inductor_probe.reader.logs.compile_time import read_compile_log
+
+    logs = [read_compile_log(trace) for trace in traces]
+    return CompileLog(
+        tuple(region for log in logs for region in log.regions),
+        tuple(row for log in logs for row in log.metrics),
+        tuple(cache for log in logs for cache in log.caches),
+        tuple(build for log in logs for build in log.builds),
+        {digest: name for log in logs for digest, name in log.kernels.items()},
+    )

@@ -1,0 +1,196 @@
+"""Where the time of compiling went: a sentence, phases, compiles, the longest regions, runs of compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from inductor_probe.model.compile_time import (
+    Build,
+    CacheLookup,
+    Compile,
+    CompileTimes,
+    Phase,
+    PhaseTime,
+    WarmCompile,
+)
+from inductor_probe.model.record import grouped
+from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Name, RemarkLine, Table, apart
+from inductor_probe.report.units import counted, duration
+
+_MOST_ROWS = 8
+_LEAST_SHARE = 0.005
+_MORE = "--all, or --json"
+PHASES: dict[Phase, str] = {
+    "dynamo": "dynamo traces Python",
+    "guards": "guards are built",
+    "aot-autograd": "AOTAutograd",
+    "pre-grad-passes": "passes before autograd",
+    "joint-passes": "passes over forward and backward",
+    "post-grad-passes": "passes after autograd",
+    "lowering": "lowering",
+    "scheduling": "scheduling and fusion",
+    "code-generation": "code generation",
+    "cpp-compiler": "C++ compiler, alone",
+    "triton-compiler": "Triton",
+    "waiting": "waiting for compilers",
+    "autotuning": "autotuning",
+    "caches": "cache look-ups",
+    "loading": "loading of what was made",
+    "other": "other regions",
+}
+
+
+def compile_time_pages(rows: Sequence[CompileTimes], *, everything: bool = False) -> Iterator[Block]:
+    """Yield a page for each run; with `everything` tables to their end."""
+    yield from apart(_page(row, None if everything else _MOST_ROWS) for row in rows)
+
+
+def _page(row: CompileTimes, most: int | None) -> Iterator[Block]:
+    took = f"compiling took {duration(row.seconds)}"
+    yield Heading([f"{row.subject}: ", (took, "bold"), f" in {counted(len(row.compiles), 'compile')}"])
+    if row.dumped:
+        yield Line(("of a dump: with empty caches, debug files, and what records decisions", "dim"))
+    if not row.compiles:
+        return
+    yield from _longest(row)
+    yield Line()
+    yield Table(_PHASES, [*_phase_rows(row.phases, row.seconds)], 2)
+    yield Line()
+    yield Table(_COMPILES, [*map(_compile_row, row.compiles)], 2, most=most, more=_MORE)
+    yield from _misses(row.compiles)
+    if row.builds:
+        text = f"{counted(len(row.builds), 'run')} of compilers, {duration(row.build_seconds)} in all"
+        yield Line()
+        yield Heading(text, 2)
+        yield Table(_BUILDS, _build_rows(row.builds), 2, most=most, more=_MORE)
+    yield Line()
+    yield Heading("regions that torch times, without those within them", 2)
+    shown = [one for one in row.regions if one.seconds >= _LEAST_SHARE * row.seconds]
+    yield Table(
+        _REGIONS,
+        [[one.name, PHASES[one.phase], duration(one.seconds), str(one.times)] for one in shown],
+        2, most=most, more=_MORE,
+    )  # fmt: skip
+    if row.warm is not None:
+        yield Line()
+        yield from _warm(row.warm, row.seconds)
+
+
+def _longest(row: CompileTimes) -> Iterator[Block]:
+    first = row.phases[0]
+    share = first.seconds / row.seconds if row.seconds else 0.0
+    yield Line(f"{share:.0%} of it: {PHASES[first.phase]} ({duration(first.seconds)})")
+    again = [one for one in row.compiles if one.reason]
+    if again:
+        seconds = sum(one.seconds for one in again)
+        noun = counted(len(again), "compile")
+        yield RemarkLine(
+            "missed", f"{noun} of {duration(seconds)} came of guards that failed: probe overview"
+        )
+
+
+_PHASES = (
+    Column("phase", fold="never"),
+    Column("time", right=True, fold="never"),
+    Column("share", right=True),
+)
+_COMPILES = (
+    Column("compile", fold="never"),
+    Column("function", fold="end", least=12),
+    Column("where", fold="path", rank=2),
+    Column("time", right=True, fold="never"),
+    Column("operators", right=True, rank=1),
+    Column("guards", right=True, rank=3),
+    Column("most of it", most=40),
+    Column("cache", fold="never", rank=4),
+    Column("why", most=60, rank=5, below=True),
+)
+_BUILDS = (
+    Column("of", fold="middle", least=20),
+    Column("compile", fold="never", rank=1),
+    Column("compiler", fold="never"),
+    Column("time", right=True, fold="never"),
+    Column("runs", right=True, fold="never"),
+)
+_REGIONS = (
+    Column("region", fold="middle", least=20),
+    Column("phase", rank=1, most=36),
+    Column("time", right=True, fold="never"),
+    Column("times", right=True, fold="never"),
+)
+_OF: dict[str, str] = {
+    "header": "the header that all kernels include", "check": "programs that try the compiler",
+    "other": "a wrapper, or what calls a kernel", "kernel": "a kernel",
+}  # fmt: skip
+
+
+def _phase_rows(phases: Sequence[PhaseTime], whole: float) -> Iterator[list[Cell]]:
+    small = [one for one in phases if one.seconds < _LEAST_SHARE * whole]
+    for one in phases:
+        if one not in small:
+            yield [PHASES[one.phase], duration(one.seconds), _share(one.seconds, whole)]
+    if small:
+        seconds = sum(one.seconds for one in small)
+        yield [f"{counted(len(small), 'other')}", duration(seconds), _share(seconds, whole)]
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:.1%}" if whole else ""
+
+
+def _compile_row(one: Compile) -> list[Cell]:
+    most = ", ".join(f"{PHASES[part.phase]} {_share(part.seconds, one.seconds)}" for part in one.phases[:2])
+    counts = ["" if count is None else str(count) for count in (one.operators, one.guards)]
+    back = " backward" if one.backward else ""
+    name: Cell = (f"{one.compile_id}{back}", "bold red" if one.failed else "bold")
+    why = f"{one.failed}: probe dump" if one.failed else one.reason
+    cache = one.cache.result if one.cache is not None else ""
+    return [name, Name(one.function), one.where, duration(one.seconds), *counts, most, cache, why]
+
+
+def _misses(compiles: Sequence[Compile]) -> Iterator[Block]:
+    for one in compiles:
+        if (
+            one.cache is not None
+            and one.cache.result in ("miss", "bypass")
+            and (text := cache_sentence(one.cache))
+        ):
+            yield Line(f"{one.compile_id}: {text}", 2)
+
+
+def cache_sentence(cache: CacheLookup) -> str:
+    """Return why the cache did not have a graph; empty where that is not known."""
+    if cache.result == "bypass":
+        return f"the cache was not asked: {cache.reason}" if cache.reason else ""
+    if cache.differs is None:
+        return ""
+    shown = "; ".join(cache.differs[:3])
+    more = f"; and {len(cache.differs) - 3} more" if len(cache.differs) > 3 else ""
+    return f"not in the cache, where the same graph has {shown}{more}"
+
+
+def _build_rows(builds: Sequence[Build]) -> list[list[Cell]]:
+    """Return a row for each kernel, and one for all else of a kind, the longest first."""
+    groups = grouped(builds, lambda one: (one.kernel, one.compile_id) if one.kernel else (_OF[one.kind], ""))
+    rows = sorted(groups.items(), key=lambda row: -sum(one.seconds for one in row[1]))
+    return [
+        [
+            Name(name) if members[0].kernel else (name, "dim"),
+            compile_id,
+            "C++" if members[0].compiler == "c++" else "Triton",
+            duration(sum(one.seconds for one in members)),
+            str(len(members)),
+        ]
+        for (name, compile_id), members in rows
+    ]
+
+
+def _warm(warm: WarmCompile, cold: float) -> Iterator[Block]:
+    yield Line(
+        f"the same script with these caches: {duration(warm.seconds)} instead of {duration(cold)}; the cache "
+        f"had {counted(warm.hits, 'graph')}, missed {warm.misses}, was not asked for {warm.bypassed}"
+    )
+    most = ", ".join(f"{PHASES[one.phase]} {_share(one.seconds, warm.seconds)}" for one in warm.phases[:3])
+    yield Line(f"most of that: {most}", 2)
+    for reason in warm.reasons:
+        yield RemarkLine("missed", reason, 2)

@@ -1,0 +1,182 @@
+"""`probe compile-time`: real scripts, with torch's own trace, and logs that are cut or mixed up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import inductor_probe as ip
+from inductor_probe.analysis.compile_time import compile_times, phase_of, warm_compile
+from inductor_probe.model.compile_time import kernel_digest
+from inductor_probe.reader.logs.compile_time import read_compile_log
+from tests.conftest import PROBE
+
+NETWORK = """
+import torch
+
+def scaled(values, factor):
+    return torch.relu(values @ values.t()).softmax(-1) * factor
+
+compiled = torch.compile(scaled, dynamic=False)
+compiled(torch.ones(8, 8, requires_grad=True), 2.0).sum().backward()
+compiled(torch.ones(4, 4, requires_grad=True), 2.0)
+"""
+LINES = (
+    ("B", "dynamo", 0.0, "0/0"),
+    ("B", "backend_compile", 1.0, "0/0"),
+    ("B", "GraphLowering.run", 2.0, "0/0"),
+    ("E", "GraphLowering.run", 5.0, "0/0"),
+    ("i", "fx_graph_cache_miss", 5.5, "0/0"),
+    ("B", "compile_file", 5.6, "None"),
+    ("E", "backend_compile", 6.0, "0/0"),
+    ("E", "dynamo", 10.0, "0/0"),
+)
+
+
+def event(ph: str, name: str, second: float, compile_id: str, **args: object) -> str:
+    """Return an event as `ChromiumEventLogger` writes it."""
+    body = {"name": name, "ts": second * 1e6, "args": {"compile_id": compile_id, **args}, "ph": ph}
+    text = json.dumps(body, indent=0).replace("\n", "\n\t")
+    return f'V1128 17:13:11.582000 31835 torch/_dynamo/utils.py:2350] {{"chromium_event": {{}}}}\n\t{text}\n'
+
+
+def written(folder: Path, *lines: str) -> Path:
+    log = folder / "dedicated_log_torch_trace_x.log"
+    log.write_text("".join(lines))
+    return log
+
+
+def test_own_times_of_regions_add_up_to_the_whole(tmp_path: Path) -> None:
+    log = read_compile_log(written(tmp_path, *(event(*line) for line in LINES)))
+    row = compile_times("net.py", log, None, dumped=False)
+    assert {one.phase: one.seconds for one in row.phases} == {"dynamo": 5.0, "lowering": 3.0, "other": 2.0}
+    assert row.seconds == 10.0
+    assert [one.cache.result for one in row.compiles if one.cache] == ["miss"]
+
+
+def test_a_miss_names_what_an_earlier_key_of_the_same_graph_has_otherwise(tmp_path: Path) -> None:
+    def compiled(begin: float, compile_id: str, threads: str, graph: str) -> list[str]:
+        parts = [f"[aa] gm: {graph}", f"[bb] inductor_config[cpp.threads]: {threads}", "[cc] lambda: x"]
+        return [
+            event("B", "dynamo", begin, compile_id),
+            event("i", "fx_graph_cache_miss", begin + 1, compile_id, components=parts),
+            event("E", "dynamo", begin + 2, compile_id),
+        ]
+
+    first = [
+        *compiled(0, "0/0", "1", "add"),
+        *compiled(10, "0/1", "2", "add"),
+        *compiled(20, "1/0", "2", "mul"),
+    ]
+    row = compile_times("net.py", read_compile_log(written(tmp_path, *first)), None, dumped=False)
+    caches = [one.cache for one in row.compiles]
+    assert [cache.differs for cache in caches if cache] == [
+        None, ("inductor_config[cpp.threads]: 2, and 1 before",), None,
+    ]  # fmt: skip
+
+
+def test_what_an_exception_ended_is_closed_with_what_is_around_it(tmp_path: Path) -> None:
+    lines = [LINES[0], LINES[1], LINES[2], LINES[-1]]
+    log = read_compile_log(written(tmp_path, *(event(*line) for line in lines)))
+    assert [(one.name, one.seconds, one.ended) for one in log.regions] == [
+        ("GraphLowering.run", 8.0, False), ("backend_compile", 9.0, False), ("dynamo", 10.0, True),
+    ]  # fmt: skip
+
+
+@given(
+    st.lists(st.sampled_from([*LINES, "cut", "{", '\t{"ph": 1}', 'V] {"chromium_event": 3}']), max_size=20)
+)
+def test_a_log_that_is_cut_or_mixed_up_is_read_as_far_as_it_goes(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[object]
+) -> None:
+    texts = [event(*line) if isinstance(line, tuple) else f"{line}\n" for line in lines]
+    log = read_compile_log(written(tmp_path_factory.mktemp("log"), *texts))
+    row = compile_times("net.py", log, None, dumped=False)
+    assert all(one.seconds >= 0 for one in row.phases)
+    assert warm_compile(log, log).seconds == pytest.approx(row.seconds)
+
+
+def test_a_kernel_has_one_digest_in_the_wrapper_and_in_the_file_made_of_it() -> None:
+    kernel = '#include "x.h"\nextern "C" void kernel(float* a)\n{\n    a[0] = 1;\n}\n'
+    assert kernel_digest(kernel) == kernel_digest(f"{kernel}\nstatic PyObject* kernel_py() {{\n}}\n") != ""
+    assert kernel_digest(kernel + kernel) == kernel_digest("int x;") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [
+        ("pass.post_grad_passes.remove_noop_ops", "post-grad-passes"),
+        ("Scheduler.fused_nodes", "scheduling"),
+        ("Scheduler.codegen", "code-generation"),
+        ("PyCodeCache.load_by_key_path", "loading"),
+        ("CachingAutotuner.benchmark_all_configs", "autotuning"),
+        ("CacheBase.get_system.triton_key", "caches"),
+        ("FxGraphCache.load", "caches"),
+    ],
+)
+def test_regions_of_torch_belong_to_a_phase(name: str, phase: str) -> None:
+    assert phase_of(name) == phase
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compile_time")
+    (folder / "net.py").write_text(NETWORK)
+    return folder
+
+
+@pytest.mark.compiles
+@pytest.mark.takes(25)
+def test_a_script_is_run_with_empty_caches_and_then_with_full_ones(network: Path) -> None:
+    (row,) = ip.compile_time(network / "net.py")
+    first, backward, second = row.compiles
+    assert (first.function, first.where.rpartition("/")[2]) == ("scaled", "net.py:4")
+    assert (first.compile_id, backward.compile_id, second.compile_id) == ("0/0", "0/0", "0/1")
+    assert backward.backward
+    assert "size mismatch" in second.reason
+    assert sum(one.seconds for one in row.phases) == pytest.approx(row.seconds, rel=1e-6)
+    kernels = {one.kernel for one in row.builds if one.kind == "kernel"}
+    assert {name[:9] for name in kernels} == {"cpp_fused"}
+    assert all(one.compile_id for one in row.builds if one.kernel)
+    assert row.warm is not None
+    assert row.warm.hits
+    assert not row.warm.misses
+    assert not row.dumped
+
+
+@pytest.mark.compiles
+@pytest.mark.usefixtures("warm")
+def test_of_a_dump_the_log_beside_it_is_read(network: Path) -> None:
+    run = ip.dump(network / "net.py", out=network / "out")
+    (row,) = ip.compile_time(run)
+    assert row.dumped
+    assert [name for one in row.compiles for name in one.graphs] == [graph.name for graph in run.graphs]
+    assert {one.kind for one in row.builds} >= {"kernel"}
+    assert '"traceEvents"' in ip.compile_time(run).chrome
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("print(1)", (), "compiled nothing"),
+        ("raise SystemExit(3)", (), "ended with status 3, and compiled nothing"),
+        (
+            "import torch._inductor.config",
+            ("--set", "inductor.cpp.simdle=1"),
+            "has no setting inductor.cpp.simdle",
+        ),
+    ],
+)
+def test_bad_input_gets_a_sentence(
+    tmp_path: Path, text: str, arguments: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "script.py").write_text(text)
+    command = [*PROBE, "compile-time", "script.py", "--no-warm", *arguments]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert message in ended.stderr
