@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.capture.events import EventReader
+from inductor_probe.capture.isa_checks import isa_checks_kept
 from inductor_probe.errors import ProbeError, RunFailedError
 
 _CHILD = Path(__file__).with_name("trace_child.py")
@@ -31,13 +32,16 @@ def run_traced(
     Args:
         variables: of the environment. settings: of torch, each with its value as a text.
 
-    What it prints goes to standard error. Where it fails, what it compiled until then counts all the same.
+    The caches have one thing from the start: the programs by which torch tries the compiler, which are made
+    once on a machine (`isa_checks.py`). What it prints goes to standard error. Where it fails, what it
+    compiled until then counts all the same.
 
     Raises:
         RunFailedError: it failed, and compiled nothing. ProbeError: there is no such setting.
     """
     with tempfile.TemporaryDirectory(prefix="inductor_probe_trace_", ignore_cleanup_errors=True) as name:
         folder = Path(name)
+        (folder / "inductor").mkdir()
         for number in range(times):
             trace = folder / f"trace{number}"
             environment = {
@@ -56,7 +60,8 @@ def run_traced(
                 str(script),
                 *args,
             ]
-            ended = subprocess.run(command, env=environment, stdout=sys.stderr.fileno(), check=False)
+            with isa_checks_kept(folder / "inductor"):
+                ended = subprocess.run(command, env=environment, stdout=sys.stderr.fileno(), check=False)
             logs = sorted(trace.glob(_TRACE))
             if ended.returncode and not logs:
                 raise _failure(script, ended.returncode, EventReader(folder).new_events(ended=True))
