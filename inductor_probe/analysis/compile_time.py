@@ -25,6 +25,7 @@ from inductor_probe.model.compile_time import (
     WarmCompile,
 )
 from inductor_probe.model.manifest import Manifest
+from inductor_probe.reader.logs.guards import guards_of
 
 _PHASES: Sequence[tuple[str, Phase]] = (
     (r"build_guards|guard_.*", "guards"),
@@ -124,6 +125,9 @@ def _compiles(
     metrics: defaultdict[tuple[str, bool], list[Mapping[str, Any]]] = defaultdict(list)
     for row in log.metrics:
         metrics[str(row.get("compile_id")), row.get("is_forward") is False].append(row)
+    trees: defaultdict[str, list[str]] = defaultdict(list)
+    for compile_id, text in log.guards:
+        trees[compile_id].append(text)
     inside: list[Region] = []
     forwards: dict[str, tuple[str, str]] = {}
     for region in log.regions:  # in the order of their ends
@@ -135,6 +139,8 @@ def _compiles(
         row = rows.pop(0) if rows else {}
         function, where = _user_frame(row) or forwards.get(region.compile_id, ("", ""))
         forwards[region.compile_id] = function, where
+        of_id = trees[region.compile_id] if not backward else []
+        guards = tuple(guards_of(of_id.pop(0))) if of_id else ()
         asked = [one for one in log.caches if region.begin <= one.time <= region.begin + region.seconds]
         before = [*earlier, *(one for one in log.caches if one.time < region.begin)]
         yield Compile(
@@ -146,7 +152,8 @@ def _compiles(
             backward=backward,
             graphs=_graphs(manifest, region.compile_id, backward=backward),
             operators=_number(row, "graph_op_count"),
-            guards=_number(row, "guard_count"),
+            guards=guards,
+            guard_us=_number(row, "guard_latency_us") if guards else None,
             reason=str(row.get("recompile_reason") or ""),
             cache=_lookup(asked, before) if asked else None,
             failed=str(row.get("fail_type") or ""),

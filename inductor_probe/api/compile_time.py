@@ -35,10 +35,12 @@ class CompileTimeRows(Rows[CompileTimes]):
     def _view(self) -> Document:
         return self.page()
 
-    def page(self, *, everything: bool = False) -> Document:
-        """Return each on a page; with `everything` tables to their end."""
-        from inductor_probe.report.pages.compile_time import compile_time_pages
+    def page(self, *, everything: bool = False, guards: bool = False) -> Document:
+        """Return each on a page; with `everything` tables to their end, with `guards` the guards alone."""
+        from inductor_probe.report.pages.compile_time import compile_time_pages, guard_pages
 
+        if guards:
+            return guard_pages(self)
         return compile_time_pages(self, everything=everything)
 
 
@@ -120,4 +122,5 @@ def _joined(traces: Iterable[Path]) -> CompileLog:
         tuple(cache for log in logs for cache in log.caches),
         tuple(build for log in logs for build in log.builds),
         {digest: name for log in logs for digest, name in log.kernels.items()},
+        tuple(row for log in logs for row in log.guards),
     )

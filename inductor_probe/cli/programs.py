@@ -49,10 +49,12 @@ class CompileTimeShown(Everything, frozen=True, kw_only=True):
     """How the answer is shown, and what is written of it: `page` and `chrome` in Python.
 
     Attributes:
-        chrome: Write all regions as a trace, for chrome://tracing and Perfetto.
+        guards: Show what has to hold for each function to be called.
+        chrome: Write all regions as a trace for Perfetto.
         force: Overwrite FILE.
     """
 
+    guards: bool = False
     chrome: Annotated[Path | None, Typed("file", "FILE")] = None
     force: bool = False
 
@@ -61,15 +63,15 @@ class CompileTimeShown(Everything, frozen=True, kw_only=True):
 def compile_time(options: CompileTimeOptions, shown: CompileTimeShown, *, output_format: OutputFormat) -> int:
     """Where the time of compiling goes: phases, compiles, torch's regions, and each run of a compiler.
 
-    SCRIPT is run twice without a dump: with empty caches, and with what the first run left in them, which
-    says what a warm cache saves and why it missed. Of a RUN, the latest if left out, torch's log is read:
-    a dump has empty caches, and writes debug files meanwhile.
+    SCRIPT is run twice without a dump: with empty caches, and with what the first run left in them. Of a
+    RUN, the latest if left out, torch's log is read, which is of a dump.
     """
     if shown.chrome is not None:
         require_new(shown.chrome, force=shown.force, option="--chrome")
     with progress_line() as progress:
         answer = ip.compile_time(options, progress=progress)
-    status = give_rows(answer, output_format, document=answer.page(everything=shown.everything))
+    page = answer.page(everything=shown.everything, guards=shown.guards)
+    status = give_rows(answer, output_format, document=page)
     if shown.chrome is not None:
         write_output(shown.chrome, answer.chrome, force=shown.force)
         say(f"wrote {relative(shown.chrome.absolute())}: open it in https://ui.perfetto.dev")

@@ -50,8 +50,8 @@ class CompileLog(Struct, frozen=True):
     """All that a trace log says of the time of compiles.
 
     Attributes:
-        metrics: of each compile that ended, as torch writes them. kernels: by digest `(name, compile id)`,
-            of all graphs; None where several have this text.
+        metrics: of each compile that ended, as torch writes them. kernels: by digest `(name, compile id)`, of
+            all graphs; None where several have this text. guards: the tree of each, with its compile id.
     """
 
     regions: tuple[Region, ...]
@@ -59,3 +59,4 @@ class CompileLog(Struct, frozen=True):
     caches: tuple[LoggedCache, ...]
     builds: tuple[LoggedBuild, ...]
     kernels: Mapping[str, tuple[str, str] | None]
+    guards: tuple[tuple[str, str], ...] = ()

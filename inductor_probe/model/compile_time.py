@@ -77,6 +77,21 @@ class CacheLookup(Struct, frozen=True):
     differs: tuple[str, ...] | None = None
 
 
+class Guard(Struct, frozen=True):
+    """What has to hold for a compiled function to be called.
+
+    Attributes:
+        kind: as torch calls it: `TENSOR_MATCH`. value: of the user's, `self.lin.bias`; empty if of torch.
+        text: what has to hold of it. where, code: the line of the user's, or of torch's, that it is for.
+    """
+
+    kind: str
+    value: str
+    text: str
+    where: str = ""
+    code: str = ""
+
+
 class Compile(Struct, frozen=True):
     """A compile that dynamo began, or its backward.
 
@@ -84,7 +99,8 @@ class Compile(Struct, frozen=True):
         compile_id: dynamo's: `0/1` is the second compile of the first function.
         function, where: of the user's, `net.py:12`. graph: folders that it made, where they are there.
         seconds: all of it. phases: of these, the longest first.
-        operators: of the graph that dynamo made. guards: how many. reason: why it was compiled again.
+        operators: of the graph that dynamo made. guards: in the order in which they are checked.
+        guard_us: microseconds of checking all of them, as torch timed it. reason: why it was compiled again.
         failed: the class of what it raised.
     """
 
@@ -96,7 +112,8 @@ class Compile(Struct, frozen=True):
     backward: bool = False
     graphs: tuple[str, ...] = ()
     operators: int | None = None
-    guards: int | None = None
+    guards: tuple[Guard, ...] = ()
+    guard_us: float | None = None
     reason: str = ""
     cache: CacheLookup | None = None
     failed: str = ""

@@ -213,7 +213,7 @@ class CompileTimeOptions(Struct, frozen=True):
 
     Attributes:
         program: A script, which is run twice; a run; the latest run if left out.
-        warm: Run a script once more, with the caches that the first run left.
+        warm: Run a script once more, with the first run's caches.
     """
 
     program: Annotated[Target, Typed("script", "[SCRIPT|RUN")] = None

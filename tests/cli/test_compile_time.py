@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 import inductor_probe as ip
 from inductor_probe.analysis.compile_time import compile_times, phase_of, warm_compile
 from inductor_probe.model.compile_time import kernel_digest
 from inductor_probe.reader.logs.compile_time import read_compile_log
+from inductor_probe.reader.logs.guards import guards_of
 from tests.conftest import PROBE
 
 NETWORK = """
@@ -123,6 +125,44 @@ def test_regions_of_torch_belong_to_a_phase(name: str, phase: str) -> None:
     assert phase_of(name) == phase
 
 
+TREE = """
+TREE_GUARD_MANAGER:
++- RootGuardManager
+| +- GLOBAL_STATE: ___check_global_state() against {"allow_tf32":false}
+| +- GuardManager: source=L['x'], accessed_by=FrameLocalsGuardAccessor(key='x', framelocals_idx=1)
+| | +- TENSOR_MATCH: check_tensor(L['self']._modules['lin']._parameters['bias'], Parameter, DispatchKeySet(\
+CPU), torch.float32, device=None, requires_grad=True, size=[None, 8], stride=[8, 1])  # return \
+F.linear(input, self.weight, self.bias)  # nn/modules/linear.py:134 in forward
+| | +- EQUALS_MATCH: L['mode'] == 'relu'          # return x if mode == "relu" else -x  # net.py:11 in forward
+| | | +- TYPE_MATCH: ___check_type_id(L['self'].scale, 940), type=<class 'float'>  # x * self.scale  # net.py:10 in f
++- LAMBDA_GUARD: 2 <= L['x'].size()[0] <= 4096  # return x + 1  # net.py:9 in forward (user code shown is first use)
++- LAMBDA_GUARD: L['n'] != 1  # (_prims_common/__init__.py:285 in check_contiguous_sizes_strides)
+Guard latency = 90.96 us
+""".replace("\\\n", "")
+
+
+def test_guards_are_put_in_words_of_the_user() -> None:
+    assert [(one.value, one.text, one.where) for one in guards_of(TREE)] == snapshot(
+        [
+            ("", "grad mode, autocast, threads, deterministic algorithms as they were", ""),
+            (
+                "self.lin.bias",
+                "float32 [*, 8], strides [8, 1], requires grad",
+                "nn/modules/linear.py:134",
+            ),
+            ("mode", "mode == 'relu'", "net.py:11"),
+            ("self.scale", "of type float", "net.py:10"),
+            ("x", "2 <= x.size()[0] <= 4096", "net.py:9"),
+            ("n", "n != 1", "_prims_common/__init__.py:285"),
+        ]
+    )
+
+
+@given(st.text(alphabet="|+- LG[]'_:#(),\nxyz", max_size=200))
+def test_any_text_is_read_as_guards(text: str) -> None:
+    assert all(one.kind for one in guards_of(f"+- LAMBDA_GUARD: {text}"))
+
+
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("compile_time")
@@ -139,6 +179,7 @@ def test_a_script_is_run_with_empty_caches_and_then_with_full_ones(network: Path
     assert (first.compile_id, backward.compile_id, second.compile_id) == ("0/0", "0/0", "0/1")
     assert backward.backward
     assert "size mismatch" in second.reason
+    assert ("factor", "factor == 2.0") in {(one.value, one.text) for one in first.guards}
     assert sum(one.seconds for one in row.phases) == pytest.approx(row.seconds, rel=1e-6)
     kernels = {one.kernel for one in row.builds if one.kind == "kernel"}
     assert {name[:9] for name in kernels} == {"cpp_fused"}

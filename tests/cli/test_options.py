@@ -41,7 +41,7 @@ ON_THE_COMMAND_LINE = {
         **dict.fromkeys(("annotate", "no_line", "output", "force"), "`Graph.annotate` is the text"),
     },
     "compile-time": {
-        "everything": "`CompileTimeRows.page` has long lists",
+        **dict.fromkeys(("everything", "guards"), "`CompileTimeRows.page` has them"),
         **dict.fromkeys(("chrome", "force"), "`CompileTimeRows.chrome` is its text"),
     },
     "diff": {"code": "`Diff.code` has it", "everything": "`Diff.page` has long lists"},

@@ -28,6 +28,9 @@ from inductor_probe.reader.output_code import parse_output_code
 
 _LONGEST_PAYLOAD = 1 << 24
 _ARTIFACT = "probe_build"
+_KEYS = (
+    "chromium_event", "compilation_metrics", "inductor_output_code", "dynamo_cpp_guards_str", _ARTIFACT,
+)  # fmt: skip
 _CACHE = re.compile(r"(?:fx_graph|autograd)_cache_(\w+)")
 _NO_ID = "None"
 _LONGEST_VALUE = 60
@@ -42,16 +45,17 @@ def read_compile_log(log: Path) -> CompileLog:
     caches: list[LoggedCache] = []
     builds: list[LoggedBuild] = []
     kernels: dict[str, tuple[str, str] | None] = {}
+    guards: list[tuple[str, str]] = []
     last = 0.0
     for header, payload in _entries(log):
         if isinstance(one := header.get("compilation_metrics"), dict):
             metrics.append(one)
             builds += _triton_builds(one)
+        elif "dynamo_cpp_guards_str" in header:
+            guards.append((_compile_id(header), payload))
         elif "inductor_output_code" in header:
-            compile_id = f"{header.get('frame_id')}/{header.get('frame_compile_id')}"
-            for kernel in parse_output_code(payload, Path("output_code.py")).kernels:
-                if kernel.backend == "cpp" and (digest := kernel_digest(kernel.source)):
-                    kernels[digest] = None if digest in kernels else (kernel.name, compile_id)
+            for digest, name in _kernels(payload):
+                kernels[digest] = None if digest in kernels else (name, _compile_id(header))
         elif isinstance(artifact := header.get("artifact"), dict):
             if artifact.get("name") == _ARTIFACT and (build := _build(_object(payload))):
                 builds.append(build)
@@ -66,7 +70,14 @@ def read_compile_log(log: Path) -> CompileLog:
                 regions += _closed(open_, name, compile_id, time)
     while open_:  # the process ended within it
         regions.append(_close(open_, last, ended=False))
-    return CompileLog(tuple(regions), tuple(metrics), tuple(caches), tuple(builds), kernels)
+    return CompileLog(tuple(regions), tuple(metrics), tuple(caches), tuple(builds), kernels, tuple(guards))
+
+
+def _kernels(text: str) -> Iterator[tuple[str, str]]:
+    """Yield digests and names of the C++ kernels in a wrapper."""
+    for kernel in parse_output_code(text, Path("output_code.py")).kernels:
+        if kernel.backend == "cpp" and (digest := kernel_digest(kernel.source)):
+            yield digest, kernel.name
 
 
 class _Open(Struct):
@@ -97,7 +108,14 @@ def _close(open_: list[_Open], time: float, *, ended: bool) -> Region:
 
 def _entries(log: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield headers that matter here, each with the text that is indented below it."""
-    keys = ('"chromium_event"', '"compilation_metrics"', '"inductor_output_code"', f'"{_ARTIFACT}"')
+    names = (
+        "chromium_event",
+        "compilation_metrics",
+        "inductor_output_code",
+        "dynamo_cpp_guards_str",
+        _ARTIFACT,
+    )
+    keys = [f'"{name}"' for name in names]
     header: Mapping[str, Any] | None = None
     payload: list[str] = []
     size = 0
@@ -114,6 +132,10 @@ def _entries(log: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
         payload, size = [], 0
     if header is not None:
         yield header, "".join(payload)
+
+
+def _compile_id(header: Mapping[str, Any]) -> str:
+    return f"{header.get('frame_id')}/{header.get('frame_compile_id')}"
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from inductor_probe.model.compile_time import (
     CacheLookup,
     Compile,
     CompileTimes,
+    Guard,
     Phase,
     PhaseTime,
     WarmCompile,
@@ -43,6 +44,45 @@ PHASES: dict[Phase, str] = {
 def compile_time_pages(rows: Sequence[CompileTimes], *, everything: bool = False) -> Iterator[Block]:
     """Yield a page for each run; with `everything` tables to their end."""
     yield from apart(_page(row, None if everything else _MOST_ROWS) for row in rows)
+
+
+def guard_pages(rows: Sequence[CompileTimes]) -> Iterator[Block]:
+    """Yield the guards of each compile that are about values of the user's, and how many others there are."""
+    yield from apart(_guards(one) for row in rows for one in row.compiles if one.guards)
+
+
+def _guards(one: Compile) -> Iterator[Block]:
+    took = f", checked in {one.guard_us:.0f} us" if one.guard_us else ""
+    title = f": {counted(len(one.guards), 'guard')}{took}"
+    yield Heading([(f"{one.compile_id} {one.function}", "bold"), title])
+    if one.reason:
+        yield Line(f"compiled since this did not hold: {_in_short(one.reason)}", 2)
+    shown = [guard for guard in one.guards if not _is_of_torch(guard)]
+    rows: list[list[Cell]] = [[guard.value, guard.text, guard.where, guard.code] for guard in shown]
+    yield Table(_GUARDS, rows, 2)
+    if others := len(one.guards) - len(shown):
+        text = f"and {others} of torch's own: its state, types of its classes, no dimension marked: --json"
+        yield Line((text, "dim"), 2)
+
+
+def _is_of_torch(guard: Guard) -> bool:
+    """Whether a guard is about what no program changes in passing."""
+    is_inside = guard.value.startswith("torch.") or guard.value.endswith(_INSIDE)
+    return not guard.value or is_inside or guard.kind in ("DIMENSION_DYNAMIC_MARKING_GUARD", "ID_MATCH")
+
+
+def _in_short(reason: str) -> str:
+    """Return the guard that failed, without the line that it is for and the stack behind it."""
+    return reason.partition("\n")[0].partition("  # ")[0].strip()
+
+
+_INSIDE = ("._modules", "._parameters", "._buffers", ".__dict__")
+_GUARDS = (
+    Column("value", fold="middle", least=20),
+    Column("has to be", most=60),
+    Column("for the line", fold="path"),
+    Column("code", most=50, rank=1),
+)
 
 
 def _page(row: CompileTimes, most: int | None) -> Iterator[Block]:
@@ -140,10 +180,10 @@ def _share(part: float, whole: float) -> str:
 
 def _compile_row(one: Compile) -> list[Cell]:
     most = ", ".join(f"{PHASES[part.phase]} {_share(part.seconds, one.seconds)}" for part in one.phases[:2])
-    counts = ["" if count is None else str(count) for count in (one.operators, one.guards)]
+    counts = ["" if one.operators is None else str(one.operators), str(len(one.guards) or "")]
     back = " backward" if one.backward else ""
     name: Cell = (f"{one.compile_id}{back}", "bold red" if one.failed else "bold")
-    why = f"{one.failed}: probe dump" if one.failed else one.reason
+    why = f"{one.failed}: probe dump" if one.failed else _in_short(one.reason)
     cache = one.cache.result if one.cache is not None else ""
     return [name, Name(one.function), one.where, duration(one.seconds), *counts, most, cache, why]
 
