@@ -135,7 +135,7 @@ CPU), torch.float32, device=None, requires_grad=True, size=[None, 8], stride=[8,
 F.linear(input, self.weight, self.bias)  # nn/modules/linear.py:134 in forward
 | | +- EQUALS_MATCH: L['mode'] == 'relu'          # return x if mode == "relu" else -x  # net.py:11 in forward
 | | | +- TYPE_MATCH: ___check_type_id(L['self'].scale, 940), type=<class 'float'>  # x * s  # net.py:10 in f
-+- LAMBDA_GUARD: 2 <= L['x'].size()[0] <= 4096  # return x + 1  # net.py:9 in forward (user code shown is first use)
++- LAMBDA_GUARD: 2 <= L['x'].size()[0] <= 4096  # x + 1  # net.py:9 in forward (user code shown is first use)
 +- LAMBDA_GUARD: L['n'] != 1  # (_prims_common/__init__.py:285 in check_contiguous_sizes_strides)
 Guard latency = 90.96 us
 """.replace("\\\n", "")
