@@ -41,7 +41,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-KINDS = ("dump", "bench", "check-op", "ask")
+KINDS = ("dump", "bench", "interpret", "check-op", "ask")
 OWNERS = "owners"
 """The socket to which those connect who use a server."""
 WARM = Path(__file__).with_name("warm")
@@ -55,6 +55,8 @@ _LATER = {
     # An address in a process that has loaded kernels: each sets its own (`CppPythonBindingsCodeCache`).
     "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
     "PYDEVD_USE_FRAME_EVAL", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "PAGER", "GIT_PAGER",
+    # Of two places that read it, one acts as torch is imported: custom operators that alias fail, or warn.
+    "CI",
 }  # fmt: skip
 """Variables that act when they are asked for; any other may have been read as torch was imported."""
 SCRIPT_CHILDREN = ("/capture/own_child.py", "/accuracy_checks/child.py")
@@ -280,11 +282,14 @@ class _Forks:
 def environment_of(kind: str) -> dict[str, str]:
     """Return what processes of a kind have in their environment beside what tests give them."""
     from inductor_probe.bench.client import ENVIRONMENT  # noqa: PLC0415 - who starts the server needs none
+    from inductor_probe.bench.interpreted import _ENVIRONMENT as INTERPRETED  # noqa: PLC0415
     from inductor_probe.capture.process import environment  # noqa: PLC0415
     from inductor_probe.op_checks.running import _environment  # noqa: PLC0415
 
     if kind == "bench":
         return ENVIRONMENT
+    if kind == "interpret":  # what bench files run by then: triton reads it when it is imported
+        return {**INTERPRETED, **ENVIRONMENT}
     if kind == "ask":  # `_environment` in assembly/triton.py; triton.knobs reads it when it compiles
         return {"TRITON_DISABLE_LINE_INFO": "0"}
     of_kind = environment(Path("/"), Path("/")) if kind == "dump" else _environment()

@@ -33,7 +33,8 @@ def _kind():  # type: ignore[no-untyped-def]
         del words[:2]
     if words[1:2] == ["setup"]:  # of torch_child.py: what is asked there is also how torch is imported
         return None
-    return next((kind for end, kind in _PROGRAMS.items() if words and words[0].endswith(end)), None)
+    kind = next((kind for end, kind in _PROGRAMS.items() if words and words[0].endswith(end)), None)
+    return "interpret" if kind == "bench" and os.environ.get("TRITON_INTERPRET") else kind
 
 
 def _hand_over(path):  # type: ignore[no-untyped-def]
