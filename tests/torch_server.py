@@ -63,6 +63,7 @@ SCRIPT_CHILDREN = ("/capture/own_child.py", "/accuracy_checks/child.py")
 """They run a user's script as it is, and get the process that started them as their first argument."""
 _OF_RAY = "RAY_"
 """In names of variables that importing Ray sets: a worker that has run its tests has them from then on."""
+_THREADS = "OMP_NUM_THREADS"
 _HIGH = 400
 """Descriptors from here on are for a moment alone: a fork gets those of the process that it stands for."""
 _AT_START = {
@@ -314,9 +315,20 @@ def is_as_here(request: Mapping[str, Any], expected: Mapping[str, str]) -> bool:
         and request["namespaces"] == [str(Path(f"/proc/self/ns/{name}").readlink()) for name in _NAMESPACES]
         and request["cores"] == sorted(os.sched_getaffinity(0))
         and request["limits"] == [list(resource.getrlimit(limit)) for limit in _LIMITS]
-        and at_import(request["environment"]) == at_import(expected)
+        and at_import(with_threads_of(expected, request)) == at_import(expected)
         and (not runs_script(request["argv"][1:]) or imports_torch_first(script_of(request)))
     )
+
+
+def with_threads_of(expected: Mapping[str, str], request: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environment of a process, with as many threads as are here where a fork can have others.
+
+    OpenMP reads the number as it is loaded, and torch has it from there: `torch.set_num_threads` sets both.
+    """
+    asked = dict(request["environment"])
+    if runs_script(request["argv"][1:]) and asked.get(_THREADS, "").isdigit() and _THREADS not in expected:
+        del asked[_THREADS]
+    return asked
 
 
 def runs_script(words: Sequence[str]) -> bool:
@@ -387,6 +399,9 @@ def run(words: Sequence[str]) -> None:
     process: Any = sys.modules["inductor_probe.capture.process"]
     process.subprocess = SimpleNamespace(Popen=start_child)
     if runs_script(words):
+        if (threads := os.environ.get(_THREADS, "")).isdigit():
+            torch: Any = sys.modules["torch"]
+            torch.set_num_threads(min(int(threads), torch.get_num_threads()))  # of the cores, as OpenMP does
         sys.argv[1] = str(os.getppid())  # it ends with the process that it is a fork of
         replace_before_the_script()
     runpy.run_path(words[0], run_name="__main__")
