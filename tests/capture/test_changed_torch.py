@@ -78,7 +78,12 @@ EDITS = {
     ],
     "_inductor/runtime/triton_heuristics.py": [("and rnumel >= 256", "and rnumel >= 100")],
 }
-ON_CPU = """import torch
+WITHOUT_KERNELS = """import torch
+from torch._inductor.async_compile import AsyncCompile
+AsyncCompile.cpp_pybinding = lambda *_: lambda *_: None
+"""
+"""For g++ the headers of each torch are others, which are precompiled for ten seconds before a kernel is."""
+ON_CPU = f"""{WITHOUT_KERNELS}
 image = torch.zeros(1, 3, 64, 64, dtype=torch.uint8)
 values = torch.zeros(4, 64, 64)
 torch.compile(lambda x: x.flip(-1))(image)

@@ -11,15 +11,15 @@ import pytest
 import inductor_probe as ip
 from inductor_probe.model.decision import Decision
 from inductor_probe.report.terminal import to_text
-from tests.capture.test_changed_torch import CPP, torch_with
+from tests.capture.test_changed_torch import CPP, WITHOUT_KERNELS, torch_with
 
 pytestmark = [pytest.mark.compiles, pytest.mark.takes(20)]
 SCHEDULER = "_inductor/scheduler.py"
 CHOICES = "_inductor/choices.py"
-TWO_READERS = """import torch
+TWO_READERS = f"""{WITHOUT_KERNELS}
 torch.compile(lambda x: (x + 1, x * 2))(torch.ones(64, 64))
 """
-ONE_MIRRORED = """import torch
+ONE_MIRRORED = f"""{WITHOUT_KERNELS}
 torch.compile(lambda x, y: (x + y, x * y.flip(0)))(torch.ones(64, 64), torch.ones(64, 64))
 """
 AND_PRODUCT_BETWEEN = f"""{TWO_READERS}
