@@ -5,7 +5,7 @@ is timed for a moment. The fixture `warm` (`conftest.py`) puts `tests/warm` firs
 of tests; the `sitecustomize.py` there hands over to this process what is about to run
 `capture/supervisor.py`, `capture/own_child.py`, `accuracy_checks/child.py`, `harness/server.py`,
 `op_checks/worker.py`, `assembly/triton_child.py`, `machine/torch_child.py`, two programs of benchmarks, or
-two of tests that do nothing else, with its files, folder, environment and signals.
+three of tests that do nothing else, with its files, folder, environment and signals.
 
 All that these programs do is then done as ever, but for one thing: in the script of a user, hooks are set
 after torch is imported, as `ip.dump` does in a notebook. `test_torch_server.py` compares the two. What is

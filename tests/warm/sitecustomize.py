@@ -12,6 +12,7 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - e
 _PROGRAMS = {
     "/benchmarks/findings/asked.py": "ask",
     "/benchmarks/findings/calls.py": "ask",
+    "/findings_program.py": "ask",  # of tests/test_findings.py
     "/inductor_probe/accuracy_checks/child.py": "ask",
     "/inductor_probe/assembly/triton_child.py": "ask",
     "/inductor_probe/capture/own_child.py": "ask",
