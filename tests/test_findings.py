@@ -82,11 +82,13 @@ def test_each_patch_turns_the_decision_that_its_page_is_about(patched: tuple[ip.
     assert "bool*" not in (softmax.path / "output_code.py").read_text()
 
 
-def run_program(text: str, cache: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program with the checkout in argv, and with a new cache, as caches ignore patches."""
+def run_program(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program, a fork, with the checkout in argv, and with a new cache, as caches ignore patches."""
+    program = folder / "findings_program.py"
+    program.write_text(text)
     ran = subprocess.run(
-        [sys.executable, "-c", text, str(REPOSITORY)], capture_output=True, text=True, check=False,
-        env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)},
+        [sys.executable, str(program), str(REPOSITORY)], capture_output=True, text=True, check=False,
+        env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache")},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     return ran

@@ -136,6 +136,7 @@ def test_a_server_is_forked_where_its_environment_is_known_and_ends_as_it_is_end
 
 JUDGED = """
 import torch
+assert torch.get_num_threads() == 1
 
 @torch.compile
 def scaled(x):
@@ -155,7 +156,8 @@ def test_calls_of_a_script_are_judged_by_a_fork_as_by_a_python_that_was_started(
     before = len(torch_server.forks)
 
     def judged() -> tuple[object, ...]:
-        program = OwnProgram(script=script, variables={}, flips=(parse_flip("scalar op0"),))
+        flips = (parse_flip("scalar op0"),)
+        program = OwnProgram(script=script, variables={}, flips=flips, threads=1)
         judgement = judge_program(program, options)
         assert [call.name for call in judgement.calls] == ["scaled"]
         calls, why = time_own_calls(program, [("0/0", False)], budget=0.2, margin=0.01, processes=1)

@@ -5,7 +5,7 @@ is timed for a moment. The fixture `warm` (`conftest.py`) puts `tests/warm` firs
 of tests; the `sitecustomize.py` there hands over to this process what is about to run
 `capture/supervisor.py`, `capture/own_child.py`, `accuracy_checks/child.py`, `harness/server.py`,
 `op_checks/worker.py`, `assembly/triton_child.py`, `machine/torch_child.py`, two programs of benchmarks, or
-two of tests that do nothing else, with its files, folder, environment and signals.
+three of tests that do nothing else, with its files, folder, environment and signals.
 
 All that these programs do is then done as ever, but for one thing: in the script of a user, hooks are set
 after torch is imported, as `ip.dump` does in a notebook. `test_torch_server.py` compares the two. What is
@@ -41,7 +41,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-KINDS = ("dump", "bench", "check-op", "ask")
+KINDS = ("dump", "bench", "interpret", "check-op", "ask")
 OWNERS = "owners"
 """The socket to which those connect who use a server."""
 WARM = Path(__file__).with_name("warm")
@@ -55,12 +55,15 @@ _LATER = {
     # An address in a process that has loaded kernels: each sets its own (`CppPythonBindingsCodeCache`).
     "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
     "PYDEVD_USE_FRAME_EVAL", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "PAGER", "GIT_PAGER",
+    # Of two places that read it, one acts as torch is imported: custom operators that alias fail, or warn.
+    "CI",
 }  # fmt: skip
 """Variables that act when they are asked for; any other may have been read as torch was imported."""
 SCRIPT_CHILDREN = ("/capture/own_child.py", "/accuracy_checks/child.py")
 """They run a user's script as it is, and get the process that started them as their first argument."""
 _OF_RAY = "RAY_"
 """In names of variables that importing Ray sets: a worker that has run its tests has them from then on."""
+_THREADS = "OMP_NUM_THREADS"
 _HIGH = 400
 """Descriptors from here on are for a moment alone: a fork gets those of the process that it stands for."""
 _AT_START = {
@@ -280,11 +283,14 @@ class _Forks:
 def environment_of(kind: str) -> dict[str, str]:
     """Return what processes of a kind have in their environment beside what tests give them."""
     from inductor_probe.bench.client import ENVIRONMENT  # noqa: PLC0415 - who starts the server needs none
+    from inductor_probe.bench.interpreted import _ENVIRONMENT as INTERPRETED  # noqa: PLC0415
     from inductor_probe.capture.process import environment  # noqa: PLC0415
     from inductor_probe.op_checks.running import _environment  # noqa: PLC0415
 
     if kind == "bench":
         return ENVIRONMENT
+    if kind == "interpret":  # what bench files run by then: triton reads it when it is imported
+        return {**INTERPRETED, **ENVIRONMENT}
     if kind == "ask":  # `_environment` in assembly/triton.py; triton.knobs reads it when it compiles
         return {"TRITON_DISABLE_LINE_INFO": "0"}
     of_kind = environment(Path("/"), Path("/")) if kind == "dump" else _environment()
@@ -309,9 +315,20 @@ def is_as_here(request: Mapping[str, Any], expected: Mapping[str, str]) -> bool:
         and request["namespaces"] == [str(Path(f"/proc/self/ns/{name}").readlink()) for name in _NAMESPACES]
         and request["cores"] == sorted(os.sched_getaffinity(0))
         and request["limits"] == [list(resource.getrlimit(limit)) for limit in _LIMITS]
-        and at_import(request["environment"]) == at_import(expected)
+        and at_import(with_threads_of(expected, request)) == at_import(expected)
         and (not runs_script(request["argv"][1:]) or imports_torch_first(script_of(request)))
     )
+
+
+def with_threads_of(expected: Mapping[str, str], request: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environment of a process, with as many threads as are here where a fork can have others.
+
+    OpenMP reads the number as it is loaded, and torch has it from there: `torch.set_num_threads` sets both.
+    """
+    asked = dict(request["environment"])
+    if runs_script(request["argv"][1:]) and asked.get(_THREADS, "").isdigit() and _THREADS not in expected:
+        del asked[_THREADS]
+    return asked
 
 
 def runs_script(words: Sequence[str]) -> bool:
@@ -382,6 +399,9 @@ def run(words: Sequence[str]) -> None:
     process: Any = sys.modules["inductor_probe.capture.process"]
     process.subprocess = SimpleNamespace(Popen=start_child)
     if runs_script(words):
+        if (threads := os.environ.get(_THREADS, "")).isdigit():
+            torch: Any = sys.modules["torch"]
+            torch.set_num_threads(min(int(threads), torch.get_num_threads()))  # of the cores, as OpenMP does
         sys.argv[1] = str(os.getppid())  # it ends with the process that it is a fork of
         replace_before_the_script()
     runpy.run_path(words[0], run_name="__main__")

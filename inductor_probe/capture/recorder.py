@@ -396,7 +396,8 @@ def input_fact(name: str, value: Any, save_to: Path | None) -> dict[str, Any] | 
     fact |= {"stride": list(value.stride()), "offset": value.storage_offset()}
     # Modes of the user (a flop counter, a profiler of dispatches) must not see what is done here.
     with torch.no_grad(), _disable_current_modes():
-        fact |= _extremes(value) or _spread(value)
+        once = _without_repeats(value)
+        fact |= _extremes(once) or _spread(once)
         if save_to is not None:
             fact["saved"] = _save_storage(value, save_to / INPUTS_DIR / f"{name}.bin")
     return fact
@@ -431,6 +432,13 @@ def _hint(number: Any) -> int | None:
         return number
     hint = number.node.hint
     return None if hint is None else int(hint)
+
+
+def _without_repeats(tensor: Any) -> Any:
+    """Return each element once of a tensor that repeats all of them, as `expand` makes it."""
+    if 0 not in tensor.stride():
+        return tensor
+    return tensor[tuple(slice(None if step else 1) for step in tensor.stride())]
 
 
 def _extremes(tensor: Any) -> dict[str, int]:

@@ -11,45 +11,43 @@ import pytest
 import inductor_probe as ip
 from inductor_probe.model.decision import Decision
 from inductor_probe.report.terminal import to_text
-from tests.capture.test_changed_torch import CPP, torch_with
+from tests.capture.test_changed_torch import CPP, WITHOUT_KERNELS, torch_with
 
 pytestmark = [pytest.mark.compiles, pytest.mark.takes(20)]
 SCHEDULER = "_inductor/scheduler.py"
 CHOICES = "_inductor/choices.py"
-TWO_READERS = """import torch
+TWO_READERS = f"""{WITHOUT_KERNELS}
 torch.compile(lambda x: (x + 1, x * 2))(torch.ones(64, 64))
 """
-ONE_MIRRORED = """import torch
+ONE_MIRRORED = f"""{WITHOUT_KERNELS}
 torch.compile(lambda x, y: (x + y, x * y.flip(0)))(torch.ones(64, 64), torch.ones(64, 64))
 """
-PRODUCT_BETWEEN = """import torch
+AND_PRODUCT_BETWEEN = f"""{TWO_READERS}
 torch.compile(lambda x: (x + 1, torch.mm(torch.mm(x, x), x) * x))(torch.ones(64, 64))
 """
 ROWS_AND_COLUMNS = """import torch
 torch._inductor.config.triton.mix_order_reduction = True
 torch.compile(lambda x: (x.sum(-1), x.sum(0)))(torch.zeros(128, 32, device="cuda"))
 """
+Recorded = tuple[Decision, str]
 
 
-def decided(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    file: str,
-    edit: tuple[str, str],
-    script: str = TWO_READERS,
-    **dumped: Any,
-) -> tuple[Decision, str]:
+def decided(folder: Path, monkeypatch: pytest.MonkeyPatch, file: str, edit: tuple[str, str]) -> Recorded:
     """Return what a changed torch decided about two nodes in the end, and what `probe fusion` prints."""
     torch_with(folder / "changed", {file: [edit]})
     monkeypatch.setenv("PYTHONPATH", str(folder / "changed"), prepend=os.pathsep)
-    return recorded(folder, script, **dumped)
+    [found] = recorded(folder, TWO_READERS)
+    return found
 
 
-def recorded(folder: Path, script: str, **dumped: Any) -> tuple[Decision, str]:
-    """Return the same of torch as it is."""
+def recorded(folder: Path, script: str, **dumped: Any) -> list[Recorded]:
+    """Return the same of each graph of a script, by the torch that is imported."""
     (folder / "script.py").write_text(script)
-    run = ip.dump(folder / "script.py", out=folder, **dumped)
-    [graph] = run.graphs
+    return [of_graph(graph) for graph in ip.dump(folder / "script.py", out=folder, **dumped).graphs]
+
+
+def of_graph(graph: ip.Graph) -> Recorded:
+    """Return what was decided of the first and the last node of a graph, and what `probe fusion` prints."""
     assert graph.compiled.decisions is not None
     names = {"op0", [leaf.name for top in graph.compiled.post for leaf in top.leaves()][-1]}
     [decision] = [
@@ -62,19 +60,36 @@ def recorded(folder: Path, script: str, **dumped: Any) -> tuple[Decision, str]:
     return decision, to_text(graph.fusion(*sorted(names)).document)
 
 
+@pytest.fixture(scope="module")
+def limits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recorded]:
+    """Return what was decided by a torch with three changed limits: in each graph, one is reached."""
+    folder = tmp_path_factory.mktemp("limits")
+    edits = {
+        CPP: [("> config.cpp.max_horizontal_fusion_size", "> 1")],
+        SCHEDULER: [
+            ("return proximity_score > 64", "return proximity_score > 1"),
+            ("size_thres = 5 * 2**20", "size_thres = 7 * 2**10"),
+        ],
+    }
+    torch_with(folder / "changed", edits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder / "changed"), prepend=os.pathsep)
+        backend, scheduler = recorded(folder, AND_PRODUCT_BETWEEN)
+        [literal] = recorded(folder, ROWS_AND_COLUMNS, target="h100")
+    return {"backend": backend, "scheduler": scheduler, "literal": literal}
+
+
+@pytest.mark.usefixtures("warm_here")
 def test_the_buffers_named_for_shared_bytes_are_those_that_torch_counted(tmp_path: Path) -> None:
     """Of 41 steps 8 named a buffer that both use, at other indices: torch counts none of its bytes."""
-    decision, text = recorded(tmp_path, ONE_MIRRORED)
+    [(decision, text)] = recorded(tmp_path, ONE_MIRRORED)
     assert decision.cause == "common-buffer"
     assert (decision.operand("buffers"), decision.operand("shared_bytes")) == (("arg0_1",), 64 * 64 * 4)
     assert "both use arg0_1; torch counts 16 KiB as shared" in " ".join(text.split())
 
 
-def test_a_changed_limit_of_the_backend_is_the_one_that_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    edit = ("> config.cpp.max_horizontal_fusion_size", "> 1")
-    decision, text = decided(tmp_path, monkeypatch, CPP, edit)
+def test_a_changed_limit_of_the_backend_is_the_one_that_is_recorded(limits: dict[str, Recorded]) -> None:
+    decision, text = limits["backend"]
     assert decision.cause == "horizontal-size-limit"
     assert (decision.operand("nodes"), decision.operand("limit")) == (2, 1)
     assert "the C++ backend fuses at most 1 that way" in text
@@ -89,11 +104,8 @@ def test_a_changed_limit_of_the_choices_is_the_one_that_is_recorded(
     assert "they would be 2 nodes, and a fused node has at most 1" in " ".join(text.split())
 
 
-def test_a_changed_limit_of_the_scheduler_is_the_one_that_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    edit = ("return proximity_score > 64", "return proximity_score > 1")
-    decision, text = decided(tmp_path, monkeypatch, SCHEDULER, edit, PRODUCT_BETWEEN)
+def test_a_changed_limit_of_the_scheduler_is_the_one_that_is_recorded(limits: dict[str, Recorded]) -> None:
+    decision, text = limits["scheduler"]
     assert decision.cause == "distant-nodes"
     assert decision.operand("limit") == 1
     assert decision.operand("distance") in (2, 3)
@@ -121,10 +133,9 @@ def test_a_test_of_the_scheduler_that_says_nothing_is_seen_from_the_second_time_
 
 
 def test_a_changed_literal_of_mixed_reductions_is_the_one_that_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    limits: dict[str, Recorded],
 ) -> None:
-    edit = ("size_thres = 5 * 2**20", "size_thres = 7 * 2**10")
-    decision, text = decided(tmp_path, monkeypatch, SCHEDULER, edit, ROWS_AND_COLUMNS, target="h100")
+    decision, text = limits["literal"]
     assert decision.cause == "mix-order-limit"
     assert (decision.operand("value"), decision.operand("limit")) == (4096, 7168)
     assert "only from 7,168 elements on, and these are 4,096" in " ".join(text.split())

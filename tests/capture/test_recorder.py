@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -53,6 +54,31 @@ def test_floats_that_are_not_finite_or_not_computed_with_have_none(tensor: torch
     fact = input_fact("x", tensor, None)
     assert fact is not None
     assert not {"mean", "deviation"} & set(fact)
+
+
+def test_a_tensor_that_repeats_its_elements_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dump went through 2**32 elements of an `expand`, one in memory, for half a minute."""
+    read: list[int] = []
+
+    def watch(name: str) -> None:
+        compute = getattr(torch, name)
+
+        def compute_and_count(tensor: torch.Tensor, **options: int) -> Any:
+            read.append(tensor.numel())
+            return compute(tensor, **options)
+
+        monkeypatch.setattr(torch, name, compute_and_count)
+
+    watch("std_mean")
+    watch("aminmax")
+    floats = input_fact("x", torch.tensor([[1.0], [3.0]]).expand(9, 2, 5), None)
+    assert floats is not None
+    assert (floats["size"], floats["stride"]) == ([9, 2, 5], [0, 1, 0])
+    assert (floats["mean"], floats["deviation"]) == (2, 1)
+    whole = input_fact("x", torch.tensor([4, 9]).expand(7, 2), None)
+    assert whole is not None
+    assert (whole["minimum"], whole["maximum"]) == (4, 9)
+    assert read == [2, 2]
 
 
 def test_a_view_keeps_its_offset_and_saves_its_whole_storage(tmp_path: Path) -> None:

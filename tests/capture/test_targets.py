@@ -18,6 +18,7 @@ from inductor_probe.errors import ExitCode
 from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.manifest import Substitute
 from tests.shared import made_once
+from tests.torch_server import TorchServer
 
 SCRIPT = """
 import torch
@@ -183,9 +184,10 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Run, str]:
 
 
 @pytest.fixture(scope="module")
-def on_hopper(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Run, str]:
-    """Return the run of the second one for an H100, and what it printed."""
-    return made_for("h100", ON_HOPPER, tmp_path_factory)
+def on_hopper(tmp_path_factory: pytest.TempPathFactory, torch_server: TorchServer) -> tuple[ip.Run, str]:
+    """Return the run of the second one for an H100, a fork, and what it printed."""
+    with torch_server.used():
+        return made_for("h100", ON_HOPPER, tmp_path_factory)
 
 
 @pytest.mark.compiles
@@ -286,6 +288,7 @@ def test_bounds_count_what_attention_and_convolutions_compute(
 
 
 @pytest.mark.compiles
+@pytest.mark.usefixtures("warm_here")
 def test_a_graph_of_a_dtype_that_the_gpu_lacks_is_said(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

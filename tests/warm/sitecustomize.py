@@ -12,6 +12,7 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - e
 _PROGRAMS = {
     "/benchmarks/findings/asked.py": "ask",
     "/benchmarks/findings/calls.py": "ask",
+    "/findings_program.py": "ask",  # of tests/test_findings.py
     "/inductor_probe/accuracy_checks/child.py": "ask",
     "/inductor_probe/assembly/triton_child.py": "ask",
     "/inductor_probe/capture/own_child.py": "ask",
@@ -33,7 +34,8 @@ def _kind():  # type: ignore[no-untyped-def]
         del words[:2]
     if words[1:2] == ["setup"]:  # of torch_child.py: what is asked there is also how torch is imported
         return None
-    return next((kind for end, kind in _PROGRAMS.items() if words and words[0].endswith(end)), None)
+    kind = next((kind for end, kind in _PROGRAMS.items() if words and words[0].endswith(end)), None)
+    return "interpret" if kind == "bench" and os.environ.get("TRITON_INTERPRET") else kind
 
 
 def _hand_over(path):  # type: ignore[no-untyped-def]
