@@ -55,6 +55,8 @@ _CPP = "torch._inductor.codegen.cpp"
 _SIMD = "torch._inductor.codegen.simd"
 _FEATURES = "torch._inductor.codegen.simd_kernel_features"
 _TRITON = "torch._inductor.codegen.triton"
+_COMBO = "torch._inductor.codegen.triton_combo_kernel"
+_PRINTERS = "torch.utils._sympy.printers"
 _GRAPH = "torch._inductor.graph"
 _IR = "torch._inductor.ir"
 _SIZES = "torch._inductor.sizevars"
@@ -160,6 +162,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_PATTERNS, "ReplacementPatternEntry.apply", "a pattern is replaced by a graph", (DECISION,)),
     TorchPlace(_PATTERNS, "LoweringPatternEntry.apply", "a pattern is replaced by a lowering", (DECISION,)),
     TorchPlace(_PATTERNS, "GraphPatternEntry.apply", "a pattern changes the graph itself", (DECISION,)),
+    TorchPlace(_PATTERNS, "FailedMatch.__init__", "which part of a pattern did not match", (DECISION,)),
+    TorchPlace(_PATTERNS, "PatternExpr.match", "whether a pattern matches", (DECISION,)),
+    TorchPlace(_PATTERNS, "MultiOutputPattern.match", "whether one of several results does", (DECISION,)),
     TorchPlace(_PATTERNS, "is_match", "that a pattern matched, before its check", (DECISION,)),
     TorchPlace(_PATTERNS, "PatternMatcherPass.apply", "the patterns of a pass", (DECISION,)),
     TorchPlace(_PATTERNS, "guard_or_false", "whether a pattern's check allows a rewrite", (DECISION,)),
@@ -299,7 +304,17 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_CPP, "CppScheduling.codegen_outer_loop_node", "C++ code of fused outer loops", (DECISION,)),
     TorchPlace(_SIMD, "SIMDScheduling.can_fuse", "Triton: numel and tiling of a pair", ("fusion",)),
     TorchPlace(_GRAPH, "GraphLowering.codegen", "code of the whole graph", ("codegen", DECISION)),
-    TorchPlace(_CPP, "CppScheduling.codegen_node", "C++ code of a node", ("codegen",)),
+    TorchPlace(_CPP, "CppScheduling.codegen_node", "C++ code of a node", ("codegen", DECISION)),
+    TorchPlace(_COMBO, "ComboKernel._update_partition", "a node in this combo kernel", (DECISION,)),
+    *(
+        TorchPlace(_PRINTERS, name, "the text of a division of indices", (DECISION,))
+        for name in (
+            "CppPrinter._print_FloorDiv",
+            "CppPrinter._print_ModularIndexing",
+            "PythonPrinter._print_ModularIndexing",
+        )
+    ),
+    TorchPlace(_TRITON, "TritonPrinter._print_FloorDiv", "Triton: the same", (DECISION,)),
     TorchPlace(_CPP, "CppKernelProxy.codegen_functions", "C++: a scalar and a vector kernel", (DECISION,)),
     TorchPlace(
         _CPP, "TilingSelect.select_tiling", "C++: vector loops", ("vectorisation", "tiling", DECISION)

@@ -410,18 +410,3 @@ def test_an_input_has_the_decisions_about_what_reads_it(probe: Probe, recorded: 
     ran = probe("why", "arg0_1", recorded("hflip_cl", [scalar(1, "op0")]))
     assert ran.status == 0
     assert "! op0 is scalar" in ran.out
-
-
-def test_where_a_pattern_was_refused_it_is_said_that_others_are_not_recorded(
-    read: Callable[..., CompiledGraph],
-) -> None:
-    """Of an int8 product `why` named a pattern that was refused, and no word of the one that nearly fits."""
-    refused = decision(
-        "rewrite", "rev", "not-replaced", "check-refused", subject_type="fx",
-        operands={"patterns": ("p",), "check": "c", "pass": "q", "nodes": ("rev",), "operators": ()},
-    )  # fmt: skip
-    recorded = Decisions("2.13.0", ("rewrite",), (refused,))
-    graph = replace(read("torch-2.13.0-cpu/hflip_cl"), read_decisions=lambda: recorded)
-    text = to_text(why_pages([graph_causes(graph, ["rev"])]), 1000)
-    assert "only those are recorded that fit and whose check refused" in text
-    assert "TORCHINDUCTOR_PATTERN_MATCH_DEBUG=rev logs where each one fails" in text
