@@ -149,6 +149,14 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_FREEZING, "replace_params_with_constants", "which parameters stay inputs", (DECISION,)),
     TorchPlace(_FOLDING, "replace_node_with_constant", "a value becomes a constant", (DECISION,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.post_compile", "whether CUDA graphs replay it", (DECISION,)),
+    TorchPlace(_UTILS, "get_first_incompatible_cudagraph_node", "what CUDA graphs lack", (DECISION,)),
+    *(
+        TorchPlace("torch._inductor.cudagraph_utils", name, "whether they replay a graph", (DECISION,))
+        for name in (
+            "check_multiple_devices_or_any_cpu_nodes",
+            "check_for_mutation_ignore_cuda_graph_managed_tensor",
+        )
+    ),
     TorchPlace(_SCHEDULER, "Scheduler.should_partition", "what CUDA graphs leave out", (DECISION,)),
     TorchPlace(_CHOICES, "AlgorithmSelectorCache.__call__", "a library's kernel or a template", (DECISION,)),
     TorchPlace(_REINPLACE, "should_reinplace_scatter", "whether a scatter is worth it", (DECISION,)),
@@ -229,6 +237,7 @@ PLACES: tuple[TorchPlace, ...] = (
     ),
     TorchPlace(_IR, "ComputedBuffer.simplify_and_reorder", "the loops of a buffer", (DECISION,)),
     TorchPlace(_IR, "ComputedBuffer._apply_loop_reordering", "the order of its loops", (DECISION,)),
+    TorchPlace(_SIZES, "SizeVarAllocator._simplify_loops_impl", "whether two loops are merged", (DECISION,)),
     TorchPlace(_SIZES, "SizeVarAllocator.make_simplify_loops_cache", "which loops are merged", (DECISION,)),
     TorchPlace(_SCHEDULER, "SchedulerNode.apply_new_loop_order", "loops ordered for a fusion", (DECISION,)),
     TorchPlace(_SCHEDULER, "SchedulerNode.merge_loops", "loops merged after fusion", (DECISION,)),
@@ -328,7 +337,6 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_CPP, "CppTile2DKernel.load", "a load of a 2-D tile", ("vectorisation",)),
     TorchPlace(_CPP, "CppTile2DKernel.store", "a store of a 2-D tile", ("vectorisation",)),
     TorchPlace(_CPP, "CppTile2DKernel.gen_transposed_tile_load_store", "a transposed tile", (DECISION,)),
-    TorchPlace("torch._inductor.dependencies", "extract_read_writes", "accesses of a body", (DECISION,)),
     TorchPlace(_CPP, "CppScheduling.codegen_template", "C++ code of a template", (DECISION,)),
     TorchPlace(_CPP, "LoopLevel.tile", "a loop divided by a factor", ("vectorisation", "tiling")),
     TorchPlace(_CPP, "LoopLevel.lines", "the text of a C++ loop", ("vectorisation",)),

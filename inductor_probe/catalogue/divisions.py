@@ -1,4 +1,4 @@
-"""Divisions of indices by symbols: the printers of torch/utils/_sympy and torch/_inductor/codegen/triton.py."""
+"""Divisions of indices by symbols: codegen/cpp_utils.py, `CppPrinter`, and codegen/triton.py."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ OPERANDS = (
 )  # fmt: skip
 
 OUTCOMES = (
-    Outcome("divides-64-bit", "{subject} {n:?divides/divide} by sizes that are not known, in 64 bits", "missed"),
+    Outcome("divides-64-bit", "{subject} {n:?divides/divide} by sizes that are not known, in 64 bits",
+        "missed"),
     Outcome("divides-32-bit", "{subject} {n:?divides/divide} by sizes that are not known, in 32 bits"),
 )  # fmt: skip
 
 CAUSES = (
     Cause("symbolic-divisor", "divides-64-bit divides-32-bit", "codegen/cpp_utils.py:CppPrinter.doprint", "",
-        "{divisions:2} is computed in each step of {loops:3}: of a division by a number the compiler would make "
-        "a multiplication, and a division is many times as slow, and is not vectorised on a CPU",
+        "{divisions:2} is computed in each step of {loops:3}: of a division by a number the compiler makes a "
+        "multiplication; this is many times as slow, and is not vectorised on a CPU",
         "{divisions:1}, at run time", changes=(Source("static-size",
-        "let the sizes that divide be known: dynamic=False, or torch._dynamo.mark_static of these dimensions"),),
+        "let the sizes that divide be known: dynamic=False, or torch._dynamo.mark_static of them"),),
         example="values.t().reshape(-1) + 1, values: float32 (37, 53), with dynamic=True"),
 )  # fmt: skip
 

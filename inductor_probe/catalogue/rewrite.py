@@ -205,9 +205,10 @@ CAUSES = (
         example="(values + 1).slice_scatter(values[:3] * 2, 0, 0, 3).sin(), values: float32 (20,)"),
     Cause("nearly-matched", "not-replaced", _APPLY,
         "there pattern_nodes differs differs_operator wanted differs_users wanted_users words",
-        "{there} of the {pattern_nodes} nodes of {pattern} of {place} are there, from {nodes} backwards[; then it "
-        "has {wanted:2} where the graph has {differs_operator}][ ({differs})][, which has {differs_users} users, "
-        "where the pattern takes {wanted_users}][; in torch's words: {words}]",
+        "{there} of the {pattern_nodes} nodes of {pattern} of {place} are there, from {nodes} backwards"
+        "[; then it has {wanted:2} where the graph has {differs_operator}][ ({differs})]"
+        "[, which has {differs_users} users, where the pattern takes {wanted_users}]"
+        "[; in torch's words: {words}]",
         "{operators}: {there} of {pattern_nodes} nodes of {pattern}",
         example="(values @ values.transpose(-2, -1) / 4).relu().softmax(-1) @ values"),
     Cause("check-refused", "not-replaced", _APPLY, "setting_off weight weight_users weight_dtype dtypes",

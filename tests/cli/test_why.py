@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.analysis.causes.times import Times
-from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import (
     DECISION_KINDS,
     DECISIONS_NAME,

@@ -6,9 +6,9 @@
 
 Operands are evaluated once, in torch's order, and none that torch would not have evaluated. Only tests that
 bear on what the function does are reported: those whose branches return, raise, leave a loop, assign a name
-that is returned, or add to its list, those in one of whose branches a function is called for what it does, and those
-whose value is returned, or assigned to a name that is tested or returned. All else, as the tests of a loop
-that counts, runs as it is.
+that is returned, or add to its list, those in one of whose branches a function is called for what it does,
+and those whose value is returned, or assigned to a name that is tested or returned. All else, as the tests of
+a loop that counts, runs as it is.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Sites:
 
     Attributes:
         is_generator: its calls go on while others are made.
-        keeps_locals: what its variables are when it returns is seen: of what is defined in a function.
+        keeps_locals: what its variables are when it returns is seen.
         leaves: conditions by their number. exits: by theirs.
         blocks: first and last line of each block within a branch, with its branches, the innermost first.
         assigning: conditions in whose branches a name is assigned that is returned, or its list added to.

@@ -1,10 +1,11 @@
 """Where a generated function ends because of how many arguments it has: nothing logs it.
 
-torch/_inductor/codegen/cpp.py, `CppScheduling.codegen_node`: C++ loop nests that follow each other are put into
-one function, until that has more arguments than the limit; then it is ended. For example, of 300 tensors to each
-of which 1 is added, the first 251 are in one function of 502 arguments. codegen/triton_combo_kernel.py,
-`ComboKernel._update_partition`: of independent nodes, and of the parts of a foreach node, the next one that would
-make it more than `combo_kernel_max_num_args` begins another kernel. Both are watched: the limit is torch's.
+torch/_inductor/codegen/cpp.py, `CppScheduling.codegen_node`: C++ loop nests that follow each other are put
+into one function, until that has more arguments than the limit; then it is ended. For example, of 300 tensors
+to each of which 1 is added, the first 251 are in one function of 502 arguments.
+codegen/triton_combo_kernel.py, `ComboKernel._update_partition`: of independent nodes, and of the parts of a
+foreach node, the next one that would make it more than `combo_kernel_max_num_args` begins another kernel.
+Both are watched: the limit is torch's.
 """
 
 from __future__ import annotations

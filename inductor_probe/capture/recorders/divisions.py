@@ -1,11 +1,11 @@
 """Which generated code divides an index by a size that is known at run time only: nothing logs it.
 
-A division by a number is a multiplication for the compiler; of a symbol it is a division, of 64 bits in C++. For
-example `x.t().reshape(-1)` of symbolic sizes reads `in_ptr0[ks0*(x0 % ks1) + x0 // ks1]`: two divisions an element,
-which g++ vectorises none of. Where the loops could be divided into (s1, s0) there would be none.
+A division by a number is a multiplication for the compiler; by a symbol it is a division, of 64 bits in C++.
+For example `x.t().reshape(-1)` of symbolic sizes reads `in_ptr0[ks0*(x0 % ks1) + x0 // ks1]`: two divisions
+an element, neither of which g++ vectorises.
 
 It is seen where the division is printed: torch/utils/_sympy/printers.py for C++, and for Triton there and in
-torch/_inductor/codegen/triton.py. What only sizes go into is not recorded: it is computed once, not in a loop.
+torch/_inductor/codegen/triton.py. One of sizes alone is not recorded: no loop computes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KIND: DecisionKind = "divisions"
 
 
 def _printed(log: DecisionLog, _: TorchFrame, __: str, ___: object, division: Any) -> None:
-    """Record that a kernel has the text of a division, if its divisor is a size, and what is divided is not."""
+    """Record that a kernel has the text of a division, if its divisor is a size, and the dividend none."""
     dividend, *divisors = division.args
     if all(divisor.is_number for divisor in divisors):
         return

@@ -1,9 +1,9 @@
 """Which patterns of torch's tables nearly matched, and which node of the graph was another: nothing logs it.
 
-torch/_inductor/pattern_matcher.py: a pattern is matched from its last node backwards, operand by operand, and given
-up at the first node that differs, by a `FailedMatch` that its `_match` makes. Where that stands in the pattern says
-how many of its nodes were there. For example attention whose weights are no softmax agrees with `_sfdp_pattern_1` in
-the last product alone, and one that adds to its scores in all but the scale.
+torch/_inductor/pattern_matcher.py: a pattern is matched from its last node backwards, operand by operand, and
+given up at the first node that differs, by a `FailedMatch` that its `_match` makes. Where that stands in the
+pattern says how many of its nodes were there. For example attention to scores of which negative ones are zero
+has 7 of the 19 nodes of `_sfdp_pattern_1`: backwards to where that divides, and the graph has `relu`.
 
 Of each node that patterns end at, the one that got furthest is recorded, if most of it was there, and nothing
 rewrote the node.
