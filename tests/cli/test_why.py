@@ -206,8 +206,8 @@ def test_the_ledger_of_a_dump_of_torch_alone_has_what_it_proves(probe: Probe) ->
 def test_nothing_was_decided_says_what_was_looked_for(screen: Screen, recorded: Recorded) -> None:
     assert screen("why", "op1", recorded("aa_separable_cl", [vectorised(1, "op0")])) == snapshot("""\
 nothing was decided about op1: looked for vectorisation, fallback, realization, threads, fusion,
-reduction, index width, layout, copy, concatenation, casts, loops, rewrite, cudagraphs, freezing,
-tiling, configs
+reduction, index width, layout, copy, concatenation, casts, arguments, divisions, loops, rewrite,
+cudagraphs, freezing, tiling, configs
 """)
 
 
@@ -215,8 +215,8 @@ def test_a_pair_is_about_both(screen: Screen, recorded: Recorded) -> None:
     graph = recorded("aa_separable_cl", [vectorised(1, "op0"), scalar(2, "op1")])
     assert screen("why", "op0", "op1", graph) == snapshot("""\
 nothing was decided about op0 and op1: looked for vectorisation, fallback, realization, threads,
-fusion, reduction, index width, layout, copy, concatenation, casts, loops, rewrite, cudagraphs,
-freezing, tiling, configs
+fusion, reduction, index width, layout, copy, concatenation, casts, arguments, divisions, loops,
+rewrite, cudagraphs, freezing, tiling, configs
 """)
 
 

@@ -1,9 +1,9 @@
 """Whether a graph is replayed as CUDA graphs, and why not: torch says it in a warning, for some causes only.
 
-`CompiledFxGraph` collects reasons while it is made: functions that give one are watched. `post_compile` wraps
-the graph, or its partitions, or nothing. With `graph_partition` what cannot be captured is cut out:
-`Scheduler.should_partition` says why. Asked for on a CPU, `check_multiple_devices_or_any_cpu_nodes` leaves the
-CPU out, and finds no device at all.
+`CompiledFxGraph` collects reasons while it is made: functions that give one are watched. `post_compile`
+wraps the graph, or its partitions, or nothing. With `graph_partition` what cannot be captured is cut out:
+`Scheduler.should_partition` says why. Asked for on a CPU, `check_multiple_devices_or_any_cpu_nodes` leaves
+the CPU out, and finds no device at all.
 """
 
 from __future__ import annotations

@@ -28,18 +28,26 @@ _OF_STRIDES = "strides["
 """In the test of two strides, the first of those in `can_merge_dims`."""
 
 
+class Votes(Struct, frozen=True):
+    """Votes for the first of two dimensions to be the inner one, and for the second; with torch's tests."""
+
+    first: int
+    second: int
+    tests: tuple[TorchTest, ...]
+
+
 class OrderQuestion(Struct, frozen=True):
     """What `pick_loop_order` was asked: of each access the stride along each dimension; and its answer.
 
     `names` are those of the dimensions; `order` has them from the outermost loop to the innermost one.
-    `votes` are those that torch counted of two: for the first and for the second to be the inner one.
+    `votes` are those that torch counted of two, and the tests that it made of them.
     """
 
     names: Sequence[str]
     strides: Sequence[Sequence[int]]
     sizes: Sequence[Any]
     order: Sequence[int]
-    votes: Mapping[tuple[int, int], tuple[int, int]]
+    votes: Mapping[tuple[int, int], Votes]
 
 
 class LoopsApart(Struct, frozen=True):
@@ -64,19 +72,21 @@ class MergeQuestion(Struct, frozen=True):
     apart: Mapping[tuple[int, int], LoopsApart]
 
 
-def votes_of(path: CallPath | None) -> dict[tuple[int, int], tuple[int, int]]:
+def votes_of(path: CallPath | None) -> dict[tuple[int, int], Votes]:
     """Return the votes that `index_cmp` of `pick_loop_order` counted, of each pair that it compared."""
-    votes: dict[tuple[int, int], tuple[int, int]] = {}
+    votes: dict[tuple[int, int], Votes] = {}
     for compared in path.inner if path is not None else ():
-        seen = compared.variables
+        seen, tests = compared.variables, tuple(test_at(compared, one) for one in reversed(compared.all()))
         if "b_first" in seen:  # a loop of one step has none
-            votes[seen["a"], seen["b"]] = seen["a_first"], seen["b_first"]
-            votes[seen["b"], seen["a"]] = seen["b_first"], seen["a_first"]
+            votes[seen["a"], seen["b"]] = Votes(seen["a_first"], seen["b_first"], tests)
+            votes[seen["b"], seen["a"]] = Votes(seen["b_first"], seen["a_first"], tests)
     return votes
 
 
-def order_decided(question: OrderQuestion, *, is_on: bool) -> tuple[Outcome, CauseCode, dict[str, Operand]]:
-    """Return what decided the order of loops, with the pair of dimensions that shows it.
+def order_decided(
+    question: OrderQuestion, *, is_on: bool
+) -> tuple[tuple[Outcome, CauseCode, dict[str, Operand]], tuple[TorchTest, ...]]:
+    """Return what decided the order of loops, with the pair of dimensions that shows it, and torch's tests.
 
     Args:
         is_on: `config.pick_loop_orders`.
@@ -88,32 +98,27 @@ def order_decided(question: OrderQuestion, *, is_on: bool) -> tuple[Outcome, Cau
         for outer, inner in itertools.combinations(natural, 2)
         if (inner, outer) in question.votes
     }
-    swapped = [pair for pair, (keep, swap) in counted.items() if swap > keep]
+    swapped = [pair for pair, votes in counted.items() if votes.second > votes.first]
+    outcome: Outcome = "in-order" if order == natural else "reordered"
+    cause: CauseCode = "unlisted-test"
+    shown = swapped[-1:]
     if not is_on:
-        return "in-order", "loop-orders-off", _of_pair(question, *swapped[-1]) if swapped else {}
-    if order != natural:
+        cause = "loop-orders-off"
+    elif order != natural:
         turned = [pair for pair in swapped if order.index(pair[0]) > order.index(pair[1])]
-        shown = max(turned, key=lambda pair: (order.index(pair[0]), -order.index(pair[1])), default=None)
-        if shown is not None:
-            return "reordered", "strides-favour-order", _of_pair(question, *shown)
-        return "reordered", "unlisted-test", {}
-    pairs = [pair for pair in itertools.pairwise(natural) if pair in counted]
-    tied = [pair for pair in pairs if counted[pair][0] == counted[pair][1]]
-    if swapped or not pairs:
-        return "in-order", "unlisted-test", {}
-    if tied:
-        return "in-order", "strides-tied", _of_pair(question, *tied[-1])
-    return "in-order", "strides-in-order", _of_pair(question, *pairs[-1])
-
-
-def _of_pair(question: OrderQuestion, first: int, second: int) -> dict[str, Operand]:
-    """Return the operands of a pair of dimensions, of which `second` is the inner one if nothing is done."""
-    keep, swap = question.votes[second, first]
-    return {
-        "dimensions": (question.names[first], question.names[second]),
-        "votes_to_swap": swap,
-        "votes_to_keep": keep,
-    }
+        shown = sorted(turned, key=lambda pair: (-order.index(pair[0]), order.index(pair[1])))[:1]
+        cause = "strides-favour-order" if shown else cause
+    elif not swapped and (pairs := [pair for pair in itertools.pairwise(natural) if pair in counted]):
+        tied = [pair for pair in pairs if counted[pair].first == counted[pair].second]
+        cause, shown = ("strides-tied", tied[-1:]) if tied else ("strides-in-order", pairs[-1:])
+    operands: dict[str, Operand] = {}
+    for outer, inner in shown:  # `inner` is the inner one if nothing is done
+        votes = counted[outer, inner]
+        operands = {
+            "dimensions": (question.names[outer], question.names[inner]),
+            "votes_to_swap": votes.second, "votes_to_keep": votes.first,
+        }  # fmt: skip
+    return (outcome, cause, operands), counted[shown[0]].tests if shown and is_on else ()
 
 
 def kept_apart(path: CallPath | None) -> dict[tuple[int, int], LoopsApart]:

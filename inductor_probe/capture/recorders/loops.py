@@ -182,7 +182,8 @@ class _Recorder:
         for is_reduction, order in seen.orders.items():
             if order is not None and sum(bool(size != 1) for size in order.sizes) > 1:
                 question: _Question = ("order", is_reduction)
-                self._add(made, question, name, place, _order(buffer, default, order, is_reduction))
+                ordered, tests = _order(buffer, default, order, is_reduction)
+                self._add(made, question, name, place, ordered, tests=tests)
         for is_reduction, merge in seen.merges.items():
             merged, tests = _merge(default, merge, is_reduction)
             self._add(made, ("merge", is_reduction), name, place, merged, tests=tests)
@@ -282,7 +283,9 @@ class _Recorder:
         self._now(node.get_name(), node._body, made)
 
 
-def _order(buffer: Any, body: Any, question: OrderQuestion, is_reduction: bool) -> _Decided | None:
+def _order(
+    buffer: Any, body: Any, question: OrderQuestion, is_reduction: bool
+) -> tuple[_Decided | None, tuple[TorchTest, ...]]:
     config = sys.modules["torch._inductor.config"]
     accesses = [f"{how} {name}" for how, name, _ in _accesses(body, stores_first=True)]
     operands: dict[str, Operand] = {
@@ -298,9 +301,9 @@ def _order(buffer: Any, body: Any, question: OrderQuestion, is_reduction: bool) 
     if is_reduction:
         operands["reduced"] = True
     if buffer.get_reduction_type() == "dot" and len(question.sizes) == 3 and question.order[0] != 0:
-        return None  # the batch of Triton's own matrix product is the outermost loop in any case
-    outcome, cause, more = order_decided(question, is_on=bool(config.pick_loop_orders))
-    return outcome, cause, operands | more
+        return None, ()  # the batch of Triton's own matrix product is the outermost loop in any case
+    (outcome, cause, more), tests = order_decided(question, is_on=bool(config.pick_loop_orders))
+    return (outcome, cause, operands | more), tests
 
 
 def _merge(
