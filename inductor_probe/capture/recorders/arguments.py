@@ -23,14 +23,11 @@ KIND: DecisionKind = "arguments"
 _NODE, _PART = "CppScheduling.codegen_node", "ComboKernel._update_partition"
 
 
-def _generated(
-    log: DecisionLog, place: TorchFrame, path: CallPath | None, _: None, owner: Any, *more: Any
-) -> None:
-    """Record that a node fills a function, or begins the next one: its last argument is the node."""
-    for seen in path.all() if path is not None and path.sites.function == place.function else ():
-        known = cause_of_test(KIND, path.sites.function, seen) if path is not None and seen.truth else None
-        if path is not None and known is not None:
-            names = tuple(node.get_name() for node in more[-1].get_nodes())
+def _generated(log: DecisionLog, place: TorchFrame, path: CallPath | None, _: None, *given: Any) -> None:
+    """Record that a node, the last argument, fills a function or begins the next one."""
+    for seen in path.all() if path is not None else ():
+        if path is not None and seen.truth and (known := cause_of_test(KIND, path.sites.function, seen)):
+            names = tuple(node.get_name() for node in given[-1].get_nodes())
             log.record(
                 KIND, (names,), "next-function", known[0], place, operands=known[1], key=names,
                 tests=(test_at(path, seen),),

@@ -158,6 +158,7 @@ class DecisionLog:
             return
         graph = self._graphs.setdefault(folder, _Graph())
         later = _Graph(count=waiting.count)
+        keys = {number: (kind, key) for kind, row in waiting.latest.items() for key, number in row.items()}
         for number, decision in waiting.decisions.items():
             is_here = decision.subject_type != "fx" or any(
                 not names.isdisjoint(group) for group in decision.subjects
@@ -165,6 +166,9 @@ class DecisionLog:
             if is_here or "_forward_" not in Path(folder).name:
                 graph.count += 1
                 graph.decisions[graph.count] = replace(decision, number=graph.count)
+                if number in keys:
+                    kind, key = keys[number]
+                    graph.latest[kind][key] = graph.count
             else:
                 later.decisions[number] = decision
         if later.decisions:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from inductor_probe.capture.recorder import compile_id
 from inductor_probe.capture.recorders.askers import operator_of
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
 from inductor_probe.capture.recorders.rewrites import pattern_name
@@ -54,7 +55,8 @@ class _Recorder:
     def __init__(self, log: DecisionLog) -> None:
         self._log = log
         self._failure = _Failure(None, None, None)
-        self._near: dict[str, _Near] = {}  # of this graph, by the name of the node at which patterns end
+        self._compile: str | None = None
+        self._near: dict[str, _Near] = {}  # of this compile, by the name of the node at which patterns end
         self._open: list[dict[str, _Near]] = []
         self._parts: WeakKeyDictionary[Any, dict[Any, int]] = WeakKeyDictionary()
 
@@ -96,29 +98,29 @@ class _Recorder:
         """Return `PatternMatcherPass.apply` so that what nearly matched, and stayed, is recorded."""
         place = place_of(apply)
 
-        def apply_and_record(patterns: Any, *args: Any, **kwargs: Any) -> Any:
+        def apply_and_record(patterns: Any, graph: Any) -> Any:
             self._open.append({})
             try:
-                result = apply(patterns, *args, **kwargs)
+                result = apply(patterns, graph)
             finally:
-                near = self._open.pop()
-            self._log.safely(self._record, place, patterns, near)
+                near, self._failure = self._open.pop(), _Failure(None, None, None)
+            self._log.safely(self._record, place, patterns, near, getattr(graph, "graph", graph))
             return result
 
         return apply_and_record
 
-    def _record(self, place: TorchFrame, patterns: Any, near: dict[str, _Near]) -> None:
+    def _record(self, place: TorchFrame, patterns: Any, near: dict[str, _Near], graph: Any) -> None:
+        if (current := compile_id()) != self._compile:
+            self._compile, self._near = current, {}
         for name, one in near.items():
-            before = self._near.get(name)
-            if not one.anchor._erased and one.is_nearer(
-                before if self._log.latest(KIND, _key(name)) else None
-            ):
+            if not one.anchor._erased and one.is_nearer(self._near.get(name)):
                 self._near[name] = one
                 self._log.record(
                     KIND, ((name,),), "not-replaced", "nearly-matched", place,
                     operands=_operands(one, patterns), subject_type="fx", waits=True, key=_key(name),
                 )  # fmt: skip
-        for name in [name for name, one in self._near.items() if one.anchor._erased]:
+        names = {node.name for node in graph.nodes} if self._near else set()
+        for name in self._near.keys() - names:  # rewritten since then
             del self._near[name]
             self._log.forget(KIND, _key(name))
 
