@@ -55,6 +55,8 @@ _CPP = "torch._inductor.codegen.cpp"
 _SIMD = "torch._inductor.codegen.simd"
 _FEATURES = "torch._inductor.codegen.simd_kernel_features"
 _TRITON = "torch._inductor.codegen.triton"
+_COMBO = "torch._inductor.codegen.triton_combo_kernel"
+_PRINTERS = "torch.utils._sympy.printers"
 _GRAPH = "torch._inductor.graph"
 _IR = "torch._inductor.ir"
 _SIZES = "torch._inductor.sizevars"
@@ -148,6 +150,14 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_FREEZING, "replace_params_with_constants", "which parameters stay inputs", (DECISION,)),
     TorchPlace(_FOLDING, "replace_node_with_constant", "a value becomes a constant", (DECISION,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.post_compile", "whether CUDA graphs replay it", (DECISION,)),
+    TorchPlace(_UTILS, "get_first_incompatible_cudagraph_node", "what CUDA graphs lack", (DECISION,)),
+    *(
+        TorchPlace("torch._inductor.cudagraph_utils", name, "whether they replay a graph", (DECISION,))
+        for name in (
+            "check_multiple_devices_or_any_cpu_nodes",
+            "check_for_mutation_ignore_cuda_graph_managed_tensor",
+        )
+    ),
     TorchPlace(_SCHEDULER, "Scheduler.should_partition", "what CUDA graphs leave out", (DECISION,)),
     TorchPlace(_CHOICES, "AlgorithmSelectorCache.__call__", "a library's kernel or a template", (DECISION,)),
     TorchPlace(_REINPLACE, "should_reinplace_scatter", "whether a scatter is worth it", (DECISION,)),
@@ -161,6 +171,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_PATTERNS, "ReplacementPatternEntry.apply", "a pattern is replaced by a graph", (DECISION,)),
     TorchPlace(_PATTERNS, "LoweringPatternEntry.apply", "a pattern is replaced by a lowering", (DECISION,)),
     TorchPlace(_PATTERNS, "GraphPatternEntry.apply", "a pattern changes the graph itself", (DECISION,)),
+    TorchPlace(_PATTERNS, "FailedMatch.__init__", "which part of a pattern did not match", (DECISION,)),
+    TorchPlace(_PATTERNS, "PatternExpr.match", "whether a pattern matches", (DECISION,)),
+    TorchPlace(_PATTERNS, "MultiOutputPattern.match", "whether one of several results does", (DECISION,)),
     TorchPlace(_PATTERNS, "is_match", "that a pattern matched, before its check", (DECISION,)),
     TorchPlace(_PATTERNS, "PatternMatcherPass.apply", "the patterns of a pass", (DECISION,)),
     TorchPlace(_PATTERNS, "guard_or_false", "whether a pattern's check allows a rewrite", (DECISION,)),
@@ -225,6 +238,7 @@ PLACES: tuple[TorchPlace, ...] = (
     ),
     TorchPlace(_IR, "ComputedBuffer.simplify_and_reorder", "the loops of a buffer", (DECISION,)),
     TorchPlace(_IR, "ComputedBuffer._apply_loop_reordering", "the order of its loops", (DECISION,)),
+    TorchPlace(_SIZES, "SizeVarAllocator._simplify_loops_impl", "whether two loops are merged", (DECISION,)),
     TorchPlace(_SIZES, "SizeVarAllocator.make_simplify_loops_cache", "which loops are merged", (DECISION,)),
     TorchPlace(_SCHEDULER, "SchedulerNode.apply_new_loop_order", "loops ordered for a fusion", (DECISION,)),
     TorchPlace(_SCHEDULER, "SchedulerNode.merge_loops", "loops merged after fusion", (DECISION,)),
@@ -300,7 +314,17 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_CPP, "CppScheduling.codegen_outer_loop_node", "C++ code of fused outer loops", (DECISION,)),
     TorchPlace(_SIMD, "SIMDScheduling.can_fuse", "Triton: numel and tiling of a pair", ("fusion",)),
     TorchPlace(_GRAPH, "GraphLowering.codegen", "code of the whole graph", ("codegen", DECISION)),
-    TorchPlace(_CPP, "CppScheduling.codegen_node", "C++ code of a node", ("codegen",)),
+    TorchPlace(_CPP, "CppScheduling.codegen_node", "C++ code of a node", ("codegen", DECISION)),
+    TorchPlace(_COMBO, "ComboKernel._update_partition", "a node in this combo kernel", (DECISION,)),
+    *(
+        TorchPlace(_PRINTERS, name, "the text of a division of indices", (DECISION,))
+        for name in (
+            "CppPrinter._print_FloorDiv",
+            "CppPrinter._print_ModularIndexing",
+            "PythonPrinter._print_ModularIndexing",
+        )
+    ),
+    TorchPlace(_TRITON, "TritonPrinter._print_FloorDiv", "Triton: the same", (DECISION,)),
     TorchPlace(_CPP, "CppKernelProxy.codegen_functions", "C++: a scalar and a vector kernel", (DECISION,)),
     TorchPlace(
         _CPP, "TilingSelect.select_tiling", "C++: vector loops", ("vectorisation", "tiling", DECISION)
@@ -314,7 +338,6 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_CPP, "CppTile2DKernel.load", "a load of a 2-D tile", ("vectorisation",)),
     TorchPlace(_CPP, "CppTile2DKernel.store", "a store of a 2-D tile", ("vectorisation",)),
     TorchPlace(_CPP, "CppTile2DKernel.gen_transposed_tile_load_store", "a transposed tile", (DECISION,)),
-    TorchPlace("torch._inductor.dependencies", "extract_read_writes", "accesses of a body", (DECISION,)),
     TorchPlace(_CPP, "CppScheduling.codegen_template", "C++ code of a template", (DECISION,)),
     TorchPlace(_CPP, "LoopLevel.tile", "a loop divided by a factor", ("vectorisation", "tiling")),
     TorchPlace(_CPP, "LoopLevel.lines", "the text of a C++ loop", ("vectorisation",)),

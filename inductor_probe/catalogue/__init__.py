@@ -30,6 +30,8 @@ KINDS: Mapping[DecisionKind, str] = {
     "copy": "copies",
     "concatenation": "concatenation",
     "casts": "casts",
+    "arguments": "arguments",
+    "divisions": "divisions",
     "realization": "realization",
     "vectorisation": "vectorisation",
     "fallback": "fallback",

@@ -34,6 +34,9 @@ _WITHOUT_CUT = Source(
 _OTHER_OPERATOR = Source("other-operator", "use an operator that does not wait for the device")
 
 _POST_COMPILE = "output_code.py:CompiledFxGraph.post_compile"
+_DEVICES = "cudagraph_utils.py:check_multiple_devices_or_any_cpu_nodes"
+_FIRST_INCOMPATIBLE = "utils.py:get_first_incompatible_cudagraph_node"
+_MUTATION = "cudagraph_utils.py:check_for_mutation_ignore_cuda_graph_managed_tensor"
 
 OPERANDS = (
     Operand("partitions", "int", "that are captured"),
@@ -66,16 +69,19 @@ CAUSES = (
     Cause("cudagraphs-off", "skipped", _POST_COMPILE, "", "triton.cudagraphs is off",
         "triton.cudagraphs is off", remark="analysis", changes=(By("triton.cudagraphs", "True", _REPLAY),),
         example="values + 1, values: float32 (64,)"),
-    Cause("cpu-device", "skipped", _POST_COMPILE, "node",
+    Cause("cpu-device", "skipped", _DEVICES, "node",
         "{node} is on a CPU, and graph_partition, which would cut it out, is off", "{node} is on a CPU",
+        test="(cpu_node := ?",
         changes=(Source("to-gpu", "make the value on the GPU"), _PARTITION, _CUDAGRAPHS_OFF),
         example="values + 1, values: float32 (65,), with triton.cudagraphs = True, graph_partition = False"),
-    Cause("no-gpu-device", "skipped", _POST_COMPILE, "", "nothing of it runs on a GPU", "all on a CPU",
+    Cause("no-gpu-device", "skipped", _DEVICES, "", "nothing of it runs on a GPU", "all on a CPU",
         remark="analysis", changes=(_CUDAGRAPHS_OFF,),
         example="values + 1, values: float32 (64,), with triton.cudagraphs = True"),
-    Cause("incompatible-operator", "skipped", _POST_COMPILE, "operator",
+    Cause("incompatible-operator", "skipped", _FIRST_INCOMPATIBLE, "operator",
         "{operator} cannot be captured, and graph_partition, which would cut it out, is off",
-        "{operator} cannot be captured", changes=(_PARTITION, _OTHER_OPERATOR),
+        "{operator} cannot be captured",
+        test=("is_cudagraph_unsafe_fx_node(?", "(val := ?"),
+        changes=(_PARTITION, _OTHER_OPERATOR),
         example="what an operator that cannot be captured makes, and more, with triton.cudagraphs = True, "
         "graph_partition = False"),
     Cause("incompatible-lowering", "skipped", _POST_COMPILE, "text", "torch says: {text}", "{text}",
@@ -93,7 +99,7 @@ CAUSES = (
         "let {inputs:3} be a parameter or buffer of the module, which stays where it is"),
         Source("new-value", "return the new value, and do not write it into the input")),
         example="values.add_(1), values: float32 (69,), with triton.cudagraphs = True"),
-    Cause("mutated-inputs", "skipped", _POST_COMPILE, "inputs",
+    Cause("mutated-inputs", "skipped", _MUTATION, "inputs",
         "it changes its inputs in place[ ({inputs:6})]", "changes inputs in place",
         changes=(By("triton.cudagraph_support_input_mutation", "True",
         "allows it where the inputs stay where they are"),),

@@ -116,7 +116,9 @@ CAUSES = (
         "buffer outer inner inner_range index does outer_stride inner_stride needed_stride",
         "[of {shape}, ]{outer} and {inner} stay apart: {access}[ has the stride {outer_stride} along "
         "{outer}, and one loop would need {inner_range} times that along {inner}: {needed_stride}]",
-        "loops kept apart by {access}", changes=(Source("contiguous-across",
+        "loops kept apart by {access}",
+        test=("self.simplify(strides[k][a] * sizes[a]) == ?", "self.simplify(expr1) == ?"),
+        values="needed_stride outer_stride", changes=(Source("contiguous-across",
         "let {buffer|'what is read'} be contiguous over both loops where it is made",
         applies=_reads_apart),), example="values[:, :100] + 1, values: float32 (64, 128)"),
     Cause("loops-of-partner", "separate", _SIMPLIFY_AND_REORDER,

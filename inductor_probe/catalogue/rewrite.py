@@ -88,6 +88,13 @@ OPERANDS = (
         "of a list that does not name all"),
     Operand("pattern", "text", "the function of its name"),
     Operand("patterns", "names", "that matched"),
+    Operand("there", "int", "of the pattern, before the first that is not", "nodes"),
+    Operand("pattern_nodes", "int", "of the pattern", "nodes"),
+    Operand("differs", "text", "the node where the graph is another"),
+    Operand("differs_operator", "text", "what that calls"),
+    Operand("wanted", "names", "what the pattern takes there, the first of them"),
+    *alike("differs_users wanted_users", "int", "of that node, and as many as the pattern takes"),
+    Operand("words", "text", "torch's own, of another argument"),
     Operand("check", "text", "the function that refused"),
     Operand("setting_off", "text", "with which the check passes"),
     Operand("weight", "text", "that is not constant"),
@@ -196,6 +203,14 @@ CAUSES = (
         "a scatter into a view is fused with what it takes and gives, as neither is in memory anyway",
         "{operators}: fused instead", remark="analysis",
         example="(values + 1).slice_scatter(values[:3] * 2, 0, 0, 3).sin(), values: float32 (20,)"),
+    Cause("nearly-matched", "not-replaced", _APPLY,
+        "there pattern_nodes differs differs_operator wanted differs_users wanted_users words",
+        "{there} of the {pattern_nodes} nodes of {pattern} of {place} are there, from {nodes} backwards"
+        "[; then it has {wanted:2} where the graph has {differs_operator}][ ({differs})]"
+        "[, which has {differs_users} users, where the pattern takes {wanted_users}]"
+        "[; in torch's words: {words}]",
+        "{operators}: {there} of {pattern_nodes} nodes of {pattern}",
+        example="(values @ values.transpose(-2, -1) / 4).relu().softmax(-1) @ values"),
     Cause("check-refused", "not-replaced", _APPLY, "setting_off weight weight_users weight_dtype dtypes",
         "{patterns:3} of {place} matched {operators:4}, and its check {check} refused[: {setting_off} is "
         "off, with which it passes][: its weight {weight} is not constant][: its weight has "

@@ -20,7 +20,7 @@ CauseCode: TypeAlias = str
 """Of an entry in the catalogue; of another version, or of a test that no entry has, any text."""
 DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "threads", "fusion", "reduction", "index-width", "layout",
-    "copy", "concatenation", "casts",
+    "copy", "concatenation", "casts", "arguments", "divisions",
     "loops",
     "rewrite", "cudagraphs", "freezing", "tiling", "configs",
 ]  # fmt: skip
@@ -36,6 +36,7 @@ Outcome: TypeAlias = Literal[
     "in-order", "reordered", "merged", "separate", "divided",
     "replaced", "removed", "folded", "not-replaced",
     "copied", "not-copied", "element-by-element", "in-parts", "rounding-left-out",
+    "next-function", "divides-64-bit", "divides-32-bit",
     "captured", "partitioned", "skipped", "at-run-time", "frozen", "not-frozen",
     "one-d-tiles", "two-d-tiles", "three-d-tiles", "four-d-tiles",
     "one-config", "several-configs",

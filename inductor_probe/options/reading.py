@@ -87,8 +87,8 @@ class WhyOptions(Struct, frozen=True):
     Attributes:
         first: A node, buffer, kernel, FX node, source line or operator; every decision if left out.
         kinds: Only decisions of these kinds: vectorisation, fallback, realization, threads, fusion,
-            reduction, index-width, layout, copy, concatenation, casts, loops, rewrite, cudagraphs,
-            freezing, tiling, configs.
+            reduction, index-width, layout, copy, concatenation, casts, arguments, divisions, loops,
+            rewrite, cudagraphs, freezing, tiling, configs.
     """
 
     first: Name | None = None

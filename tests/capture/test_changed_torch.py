@@ -184,3 +184,55 @@ def test_lowerings_that_changed_are_shown_as_torch_has_them(on_cpu: Dumped) -> N
     assert (product.cause, product.operand("dtype")) == ("template-dtype", "float32")
     [note] = notes
     assert dict(note.values)["recorder"] == "watching scatter_fallback"
+
+
+LEFT_OUT = "        if node.name != '77': return False\n"
+ORDERS = """import torch
+values = torch.ones(64, 128)
+torch.compile(lambda x: x.t() + 1)(values)
+torch.compile(lambda x: (x + 1).index_put((torch.arange(3),), torch.zeros(())))(values)
+torch.compile(lambda x: torch.addmm(x[0], x, x).relu())(torch.ones(16, 16))
+torch.compile(lambda x: (x[:, :100] + 1, x[:, :100] * 2))(values)
+"""
+
+
+def test_what_changed_in_orders_passes_and_fusion_is_shown_as_torch_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order of loops, loops that are merged, what is written in place, a check, and a leg of a fusion."""
+    edits = {
+        "_inductor/scheduler.py": [("if a_first > b_first:", "if a_first > b_first + 77:")],
+        "_inductor/sizevars.py": [("strides[k][a] * sizes[a]) ==", "strides[k][a] * sizes[a] + 77) ==")],
+        "_inductor/fx_passes/reinplace.py": [
+            (
+                "    def can_inplace(node, mutated_arg):\n",
+                f"    def can_inplace(node, mutated_arg):\n{LEFT_OUT}",
+            )
+        ],
+        "_inductor/fx_passes/post_grad.py": [
+            (
+                'def should_prefer_unfused_addmm(match):\n    inp = match.kwargs["inp"]\n',
+                'def should_prefer_unfused_addmm(match):\n    inp = match.kwargs["inp"]\n'
+                "    if len(match.nodes) != 77: return False\n",
+            )
+        ],
+        CPP: [
+            (
+                "            > config.cpp.max_horizontal_fusion_size\n",
+                "            > config.cpp.max_horizontal_fusion_size\n or len(node1.get_nodes()) != 77\n",
+            )
+        ],
+    }
+    decisions, _ = dumped(tmp_path, monkeypatch, edits, ORDERS)
+    seen = {
+        (one.kind, one.outcome, one.cause, test.text, test.truth, test.values)
+        for one in decisions
+        for test in one.tests
+        if "77" in test.text
+    }
+    assert ("loops", "in-order", "unlisted-test", "a_first > b_first + 77", False, (2, 77)) in seen
+    strides = "self.simplify(strides[k][a] * sizes[a] + 77) == self.simplify(strides[k][b])"
+    assert ("loops", "separate", "unlisted-test", strides, False, (205, 128)) in seen
+    assert ("rewrite", "copied", "unlisted-test", "node.name != '77'", True, ("index_put", "77")) in seen
+    assert ("rewrite", "not-replaced", "check-refused", "len(match.nodes) != 77", True, (1, 77)) in seen
+    assert ("fusion", "refused", "unlisted-test", "len(node1.get_nodes()) != 77", True, (1, 77)) in seen

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.analysis.causes.times import Times
-from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import (
     DECISION_KINDS,
     DECISIONS_NAME,
@@ -207,8 +206,8 @@ def test_the_ledger_of_a_dump_of_torch_alone_has_what_it_proves(probe: Probe) ->
 def test_nothing_was_decided_says_what_was_looked_for(screen: Screen, recorded: Recorded) -> None:
     assert screen("why", "op1", recorded("aa_separable_cl", [vectorised(1, "op0")])) == snapshot("""\
 nothing was decided about op1: looked for vectorisation, fallback, realization, threads, fusion,
-reduction, index width, layout, copy, concatenation, casts, loops, rewrite, cudagraphs, freezing,
-tiling, configs
+reduction, index width, layout, copy, concatenation, casts, arguments, divisions, loops, rewrite,
+cudagraphs, freezing, tiling, configs
 """)
 
 
@@ -216,8 +215,8 @@ def test_a_pair_is_about_both(screen: Screen, recorded: Recorded) -> None:
     graph = recorded("aa_separable_cl", [vectorised(1, "op0"), scalar(2, "op1")])
     assert screen("why", "op0", "op1", graph) == snapshot("""\
 nothing was decided about op0 and op1: looked for vectorisation, fallback, realization, threads,
-fusion, reduction, index width, layout, copy, concatenation, casts, loops, rewrite, cudagraphs,
-freezing, tiling, configs
+fusion, reduction, index width, layout, copy, concatenation, casts, arguments, divisions, loops,
+rewrite, cudagraphs, freezing, tiling, configs
 """)
 
 
@@ -410,18 +409,3 @@ def test_an_input_has_the_decisions_about_what_reads_it(probe: Probe, recorded: 
     ran = probe("why", "arg0_1", recorded("hflip_cl", [scalar(1, "op0")]))
     assert ran.status == 0
     assert "! op0 is scalar" in ran.out
-
-
-def test_where_a_pattern_was_refused_it_is_said_that_others_are_not_recorded(
-    read: Callable[..., CompiledGraph],
-) -> None:
-    """Of an int8 product `why` named a pattern that was refused, and no word of the one that nearly fits."""
-    refused = decision(
-        "rewrite", "rev", "not-replaced", "check-refused", subject_type="fx",
-        operands={"patterns": ("p",), "check": "c", "pass": "q", "nodes": ("rev",), "operators": ()},
-    )  # fmt: skip
-    recorded = Decisions("2.13.0", ("rewrite",), (refused,))
-    graph = replace(read("torch-2.13.0-cpu/hflip_cl"), read_decisions=lambda: recorded)
-    text = to_text(why_pages([graph_causes(graph, ["rev"])]), 1000)
-    assert "only those are recorded that fit and whose check refused" in text
-    assert "TORCHINDUCTOR_PATTERN_MATCH_DEBUG=rev logs where each one fails" in text

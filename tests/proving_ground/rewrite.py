@@ -28,6 +28,11 @@ def attention_of_sums(values: torch.Tensor) -> torch.Tensor:
     return (weights / weights.sum(-1, keepdim=True)) @ values
 
 
+def attention_of_positive(values: torch.Tensor) -> torch.Tensor:
+    """Return the same of scores of which negative ones are zero: no pattern has these."""
+    return (values @ values.transpose(-2, -1) / 4).relu().softmax(-1) @ values
+
+
 def product_of(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """Return a product of matrices."""
     return first @ second
@@ -243,6 +248,15 @@ PROGRAMS = {
         function=attention,
         inputs=lambda: floats(2, 4, 16, 16),
         flip={"pattern_matcher": False},
+    ),
+    "attention_of_positive": Program(
+        code="nearly-matched",
+        function=attention_of_positive,
+        inputs=lambda: floats(2, 4, 16, 16),
+        about=("view_5",),
+        operands={"differs": "relu", "differs_operator": "aten.relu.default", "wanted": ("aten.div.Tensor",)},
+        flipped_function=attention,
+        turned=None,
     ),
     "attention_without_pass": Program(
         code="pattern",

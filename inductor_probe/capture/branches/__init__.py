@@ -56,7 +56,7 @@ class CallPath:
     Attributes:
         sites: what the function reports. exit: where it returned; None while it runs, and where it raised.
         inner: calls of watched functions within it, in order.
-        variables: of a function in a function, when it returned.
+        variables: when it returned, where they are kept (`watch`).
     """
 
     __slots__ = ("_around", "_count", "_named", "_seen", "exit", "inner", "sites", "variables")
@@ -286,7 +286,8 @@ def watch(function: Any, *nested: str) -> Watched:
 
     Args:
         function: of a module whose source is at hand; what decorates it is looked through.
-        nested: names of functions that are defined in it, which report as well, as calls of their own.
+        nested: names of functions that are defined in it, which report as well, as calls of their own, and
+            keep their variables. Its own name: it keeps its variables, too.
 
     Raises:
         CannotWatchError: there is no source, or it is not that of the code that would run.
@@ -306,13 +307,14 @@ def watch(function: Any, *nested: str) -> Watched:
     defined = block.body[0] if isinstance(block, ast.If) else block
     if not isinstance(defined, ast.FunctionDef) or defined.name != code.co_name:
         raise CannotWatchError(f"the source of {plain.__qualname__} is no `def`")
-    inner = [one for one in ast.walk(defined) if isinstance(one, ast.FunctionDef) and one.name in nested]
+    within = (one for one in ast.walk(defined) if isinstance(one, ast.FunctionDef) and one is not defined)
+    inner = [one for one in within if one.name in nested]
     made = []
     for one in (*inner, defined):  # those inside first: the outer one is rewritten around them
         name = code.co_name if one is defined else f"{code.co_name}.{one.name}"
         qualified = f"{plain.__qualname__.removesuffix(code.co_name)}{name}"
         is_generator = one is defined and inspect.isgeneratorfunction(plain)
-        sites = Sites(code.co_filename, qualified, is_generator, one is not defined)
+        sites = Sites(code.co_filename, qualified, is_generator, one.name in nested)
         made.append(_registered(sites, one))
     plain.__globals__[_ENTER] = _enter
     return Watched(plain, made[::-1], _compiled(defined, plain))

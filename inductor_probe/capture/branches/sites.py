@@ -5,9 +5,10 @@
     return best                             return path.leave(1, best)
 
 Operands are evaluated once, in torch's order, and none that torch would not have evaluated. Only tests that
-bear on how the function ends are reported: those whose branches return, raise, leave a loop, assign a name
-that is returned, or add to its list, and those whose value is returned, or assigned to a name that is tested
-or returned. All else, as the tests of a loop that counts, runs as it is.
+bear on what the function does are reported: those whose branches return, raise, leave a loop, assign a name
+that is returned, or add to its list, those in one of whose branches a function is called for what it does,
+and those whose value is returned, or assigned to a name that is tested or returned. All else, as the tests of
+a loop that counts, runs as it is.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Sites:
 
     Attributes:
         is_generator: its calls go on while others are made.
-        keeps_locals: what its variables are when it returns is seen: of what is defined in a function.
+        keeps_locals: what its variables are when it returns is seen.
         leaves: conditions by their number. exits: by theirs.
         blocks: first and last line of each block within a branch, with its branches, the innermost first.
         assigning: conditions in whose branches a name is assigned that is returned, or its list added to.
@@ -164,11 +165,14 @@ class _Rewriter:
         for inner in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
             self.block(inner.body, within)
 
-    def _bearing(self, node: ast.If | ast.While) -> Literal["", "leaves", "assigns"]:
+    def _bearing(self, node: ast.If | ast.While) -> Literal["", "leaves", "assigns", "calls"]:
         inside = [one for statement in (*node.body, *node.orelse) for one in _own(statement)]
         if any(isinstance(one, _LEAVES) for one in inside):
             return "leaves"
-        return "assigns" if self._returned.intersection(map(_changed, inside)) else ""
+        if self._returned.intersection(map(_changed, inside)):
+            return "assigns"
+        has_call = isinstance(node, ast.If) and any(map(_is_call, (*node.body, *node.orelse)))
+        return "calls" if has_call else ""
 
     def _returned_value(self, value: ast.expr, within: tuple[Branch, ...]) -> ast.expr:
         if isinstance(value, ast.IfExp):
@@ -296,6 +300,11 @@ def _changed(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute) and node.attr in _ADDS and isinstance(node.value, ast.Name):
         return node.value.id
     return node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else ""
+
+
+def _is_call(statement: ast.stmt) -> bool:
+    """Whether a statement calls a function for what that does, not for what it returns."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
 
 
 def _names(values: Iterator[ast.expr | None]) -> set[str]:

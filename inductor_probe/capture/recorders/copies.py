@@ -11,6 +11,9 @@ it becomes a buffer of its own.
 `copy_input` also runs for a value that is in memory nowhere yet: it is computed in the order that is wanted,
 and nothing is copied. So only what was a buffer before counts here. A copy that is fused with what writes
 its source, or with all that reads it, moves nothing either: this is known when the code is generated.
+
+That strides are not those that are asked for is torch's test, seen in `require_strides`, which is watched.
+What fixed them before is no test there: torch looks at the type of the layout, and the cause at its history.
 """
 
 from __future__ import annotations
@@ -26,11 +29,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from inductor_probe.capture.branches import matches, running
 from inductor_probe.capture.recorders.askers import asker, prefers_channels_last
-from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, hint_of, place_of
+from inductor_probe.capture.recorders.decision_log import DecisionLog, hint_of, place_of, test_at
 from inductor_probe.capture.recorders.layouts import kernel_of
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame, TorchTest
 
 KIND: DecisionKind = "copy"
 _CLONES = frozenset((
@@ -38,6 +42,9 @@ _CLONES = frozenset((
     "prims.clone.default",
 ))  # fmt: skip
 _REQUESTS = ("ExternKernel.require_strides", "ExternKernel.require_stride1", "ExternKernel.realize_input")
+_REQUIRES = _REQUESTS[0]
+_AS_ASKED = ("?.is_stride_ordered(?", "significant_strides_equal(?")
+"""Tests of `require_strides` whether strides are those that are asked for."""
 _REALISED = ("Buffer", "ReinterpretView")
 
 
@@ -98,6 +105,7 @@ class _Recorder:
     def hook_ir(self, ir: Any, log: DecisionLog) -> None:
         """Wrap what may copy."""
         self._ir = ir
+        log.watch(ir, _REQUIRES)
         for name in _REQUESTS:
             wrap(ir, name, self._around_request)
         wrap(ir, "ExternKernel.copy_input", self._around_copy)
@@ -278,14 +286,14 @@ class _Recorder:
             return "fixed-for-view" if is_for_view or source.is_flexible else "fixed-before"
         if isinstance(buffer, (ir.ExternKernel, ir.TemplateBuffer)):
             return "extern-result"
-        raise UnknownPathError(f"a copy of {type(buffer).__name__}")
+        return "unlisted-test"
 
     def _record(
         self, source: _Source, buffer: Any, cause: CauseCode, had: tuple[str, ...], more: dict[str, Operand]
     ) -> None:
         asking = asker(sys._getframe(1), self._ir.V.graph)
         if asking is None:
-            raise UnknownPathError("a copy from outside of inductor")
+            return  # not inductor's
         name, size = buffer.get_name(), buffer.get_size()
         before = source.buffer.get_name()
         operands: dict[str, Operand] = {"source": before, "size": tuple(map(str, size))}
@@ -315,6 +323,7 @@ class _Recorder:
             operands=operands,
             subject_type="buffer",
             key=name,
+            tests=_differing(),
         )
         self._of(graph).copies[name] = _Copy(number, operands, before)
 
@@ -394,6 +403,14 @@ def _what(copy: _Copy) -> tuple[Operand, ...]:
     """Return what is copied, and how: the same input is copied anew for each operator that wants it."""
     names = ("source", "had", "size", "stride_order", "exact_strides", "memory_format")
     return tuple(copy.operands.get(name, "") for name in names)
+
+
+def _differing() -> tuple[TorchTest, ...]:
+    """Return the test by which strides are not as asked for, in the call of `require_strides` that copies."""
+    path = running(_REQUIRES)
+    failed = (test for test in path.all() if not test.truth) if path is not None else ()
+    tests = (test for test in failed if any(matches(test.text, text) for text in _AS_ASKED))
+    return tuple(test_at(path, test) for test in tests if path is not None)[:1]
 
 
 def _wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Operand]:

@@ -15,7 +15,6 @@ Who is asked about:
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -34,7 +33,9 @@ from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame, TorchTest
 
 KIND: DecisionKind = "vectorisation"
-_LOOP_VARIABLE = re.compile(r"d\d+")
+_SELECT = "TilingSelect._select_tiling_indices"
+_COUNTED_USES = ("contig_vars_list", "non_contig_stride_const", "non_contig_stride_other")
+"""Its variables: a loop as often as it is contiguous, and the loops that are strided elsewhere."""
 _INDEXED = {"load": 2, "store": 2, "index_expr": 1, "value_expr": 1}
 """Operations that are checked for contiguity, and which argument is the index."""
 _COUNTS = {"operations": "op_num > ?", "non_contiguous": "non_contig_indexing_op_num >= ?"}
@@ -93,8 +94,6 @@ class Nest:
     answer: Sequence[Any] = ()
     candidates: list[int] = field(default_factory=list)
     factor: int = 0
-    indices: list[Any] = field(default_factory=list)
-    is_selecting: bool = False
     uses: dict[int, LoopUses] = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
 
@@ -166,11 +165,10 @@ class _Nests:
         self._template: tuple[str, ...] = ()
         log.watch(cpp, "CppKernelProxy.codegen_functions", "_tail_vec_worthwhile")
         log.watch(cpp, "TilingSelect.select_tiling")
-        log.watch(cpp, "TilingSelect._select_tiling_indices")
+        log.watch(cpp, _SELECT, _SELECT.rpartition(".")[2])
         wrap(cpp, "CppKernelProxy.codegen_functions", self._around_codegen)
         wrap(cpp, "TilingSelect.select_tiling", log.followed(self._tiling_selected))
-        wrap(cpp, "TilingSelect._select_tiling_indices", self._around_selection)
-        wrap(cpp.dependencies, "extract_read_writes", log.observed(self._read))
+        wrap(cpp, _SELECT, log.followed(self._loops_selected))
         wrap(cpp, "CppScheduling.codegen_template", self._around_template)
 
     def _around_codegen(self, codegen: Callable[..., Any]) -> Callable[..., Any]:
@@ -209,30 +207,13 @@ class _Nests:
         nodes = [node for fused in (template, *epilogues) for node in fused.get_nodes()]
         self._template = tuple(node.get_name() for node in nodes)
 
-    def _around_selection(self, select: Callable[..., Any]) -> Callable[..., Any]:
-        place = place_of(select)
-
-        def select_and_record(selector: Any, functions: Any, sizes: Any, factor: Any) -> Any:
-            nest = self.open[-1] if self.open else None
-            if nest is not None:
-                nest.is_selecting, nest.indices = True, []
-            try:
-                with calls() as made:
-                    result = select(selector, functions, sizes, factor)
-            finally:
-                if nest is not None:
-                    nest.is_selecting = False
-            if nest is not None:
-                nest.loop_path = path_of(select, made)
-                self._log.safely(_selected, nest, place, result, factor)
-            return result
-
-        return select_and_record
-
-    def _read(self, _: TorchFrame, result: Any, *_args: Any, **_kwargs: Any) -> None:
-        """Keep the indices that `_select_tiling_indices` looks at."""
-        if self.open and self.open[-1].is_selecting:
-            self.open[-1].indices += [dep.index for dep in (*result.reads, *result.writes)]
+    def _loops_selected(
+        self, place: TorchFrame, path: CallPath | None, loops: Any, _: object, *more: Any
+    ) -> None:
+        if self.open:
+            nest = self.open[-1]
+            nest.loop_place, nest.loop_path, nest.candidates = place, path, list(loops)
+            nest.factor, nest.uses = int(more[-1]), _uses(path)
 
     def _tiling_selected(self, place: TorchFrame, path: CallPath | None, result: Any, *_: object) -> None:
         if self.open:
@@ -303,39 +284,24 @@ def _blocks(body: Any) -> Iterator[Any]:
     yield from body.subblocks.values()
 
 
-def _selected(nest: Nest, place: TorchFrame, loops: Any, factor: Any) -> None:
-    nest.loop_place, nest.candidates, nest.factor = place, list(loops), int(factor)
-    _count_uses(nest)
-
-
-def _count_uses(nest: Nest) -> None:
-    """Count as `_select_tiling_indices` does; what it computed is still in the caches of sizevars.py.
+def _uses(path: CallPath | None) -> dict[int, LoopUses]:
+    """Return what `_select_tiling_indices` counted of each loop.
 
     For example the indices 64*d0 + d1 and d0 + 64*d1 make each of the two loops contiguous once, and strided
     by a constant once.
     """
-    counts: dict[int, LoopUses] = {}
-    for index in nest.indices:
-        for variable in index.free_symbols:
-            if not _LOOP_VARIABLE.fullmatch(variable.name):
-                continue
-            stride = nest.cpp.stride_at_vec_range(index, variable, nest.factor)
-            if stride == 0:
-                continue
-            loop = int(variable.name[1:])
-            uses = counts.get(loop, LoopUses())
-            if stride == 1:
-                uses = LoopUses(uses.contiguous + 1, uses.constant_stride, uses.other_stride)
-            elif all(nest.cpp.symbol_is_type(symbol, nest.cpp.SymT.SIZE) for symbol in stride.free_symbols):
-                uses = LoopUses(uses.contiguous, True, uses.other_stride)
-            else:
-                uses = LoopUses(uses.contiguous, uses.constant_stride, True)
-            counts[loop] = uses
-    nest.uses = dict(sorted(counts.items()))
+    counted = [path.variables.get(name, ()) for name in _COUNTED_USES] if path is not None else []
+    loops = sorted({loop for among in counted for loop in among})
+    return {
+        loop: LoopUses(counted[0].count(loop), *(loop in among for among in counted[1:])) for loop in loops
+    }
 
 
 def _count_accesses(nest: Nest) -> None:
-    """Keep which node each access belongs to that `select_tiling` checks: torch keeps numbers only."""
+    """Keep which node each access belongs to that `select_tiling` checks.
+
+    This asks each of them once more: torch counts in a loop, and what it tested is the sum (`counts`).
+    """
     proxy = nest.proxy
     depth, variables = proxy.reduction_depth, proxy.itervars
     loop = variables[nest.candidates[0]]

@@ -158,6 +158,7 @@ class DecisionLog:
             return
         graph = self._graphs.setdefault(folder, _Graph())
         later = _Graph(count=waiting.count)
+        keys = {number: (kind, key) for kind, row in waiting.latest.items() for key, number in row.items()}
         for number, decision in waiting.decisions.items():
             is_here = decision.subject_type != "fx" or any(
                 not names.isdisjoint(group) for group in decision.subjects
@@ -165,6 +166,9 @@ class DecisionLog:
             if is_here or "_forward_" not in Path(folder).name:
                 graph.count += 1
                 graph.decisions[graph.count] = replace(decision, number=graph.count)
+                if number in keys:
+                    kind, key = keys[number]
+                    graph.latest[kind][key] = graph.count
             else:
                 later.decisions[number] = decision
         if later.decisions:
@@ -183,9 +187,13 @@ class DecisionLog:
 
     def is_turned(self, kind: DecisionKind, names: Iterable[str]) -> bool:
         """Whether a flip turned a decision of a kind about these names in the graph that is compiled now."""
-        folder, about = debug_folder(), frozenset(names)
-        graph = self._graphs.get(folder) if folder is not None else None
+        about, graph = frozenset(names), self._current()
         return graph is not None and any(key[:2] == (kind, about) for key in graph.turned)
+
+    def _current(self) -> _Graph | None:
+        """Return the graph that is being compiled, or what waits for one that has no folder yet."""
+        folder = debug_folder()
+        return self._graphs.get(folder) if folder is not None else self._waiting.get(compile_id())
 
     def decisions(self, folder: str) -> tuple[Decision, ...]:
         """Return the decisions about the graph in `folder` until they are written."""
@@ -194,21 +202,18 @@ class DecisionLog:
 
     def forget(self, kind: DecisionKind, key: object) -> None:
         """Drop the decision of that key: torch did it once more, and there was nothing to decide any more."""
-        folder = debug_folder()
-        graph = self._graphs.get(folder) if folder is not None else None
+        graph = self._current()
         if graph is not None and (number := graph.latest[kind].pop(key, None)) is not None:
             graph.decisions.pop(number, None)
 
     def latest(self, kind: DecisionKind, key: object) -> Decision | None:
         """Return the last decision of that key about the graph that is being compiled."""
-        folder = debug_folder()
-        graph = self._graphs.get(folder) if folder is not None else None
+        graph = self._current()
         return graph.decisions.get(graph.latest[kind].get(key, 0)) if graph is not None else None
 
     def revise(self, number: int | None, **changes: Any) -> None:
         """Change fields of a decision about the graph that is being compiled, by its number."""
-        folder = debug_folder()
-        graph = self._graphs.get(folder) if folder is not None else None
+        graph = self._current()
         if graph is not None and number is not None and number in graph.decisions:
             before = graph.decisions[number]
             if before.cause == "turned" and "operands" in changes:

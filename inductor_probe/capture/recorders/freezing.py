@@ -1,6 +1,8 @@
 """Whether parameters were made constants of the graph, and what was computed of them ahead of time.
 
 `freeze` is asked for by `config.freezing`, where no gradients are; it runs before the graph has a folder.
+Its causes are events, not tests: `replace_params_with_constants` goes through the parameters in a loop, of
+which a watched function has the last turn alone; `compile_fx` tests both settings before there are any.
 """
 
 from __future__ import annotations

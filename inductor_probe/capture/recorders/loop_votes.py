@@ -1,4 +1,4 @@
-"""What decided the order of loops, and what kept two of them apart, from the numbers that torch had.
+"""What decided the order of loops, and what kept two of them apart, by the tests that torch made.
 
 The order: torch/_inductor/scheduler.py, `pick_loop_order`. Each access votes about each pair of dimensions:
 the one of the smaller stride shall be the inner one, and one that the access does not depend on the outer one
@@ -7,67 +7,86 @@ For example `x + x.t()` has the votes of the write and of one read against that 
 
 Merging: torch/_inductor/sizevars.py, `_simplify_loops_impl`. Two loops become one where in every index
 the outer stride is the inner one times the inner range: of `64*d0 + d1` with 64 steps of d1, not of
-`100*d0 + d1`.
+`100*d0 + d1`. `can_merge_dims` in it is watched: the last test of a pair is what kept it apart.
 """
 
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from inductor_probe.capture.branches import CallPath
-from inductor_probe.capture.recorders.decision_log import UnknownPathError, size_of
-from inductor_probe.model.decision import CauseCode, Operand, Outcome
+from inductor_probe.capture.recorders.decision_log import cause_of_test, size_of, test_at
+from inductor_probe.model.decision import CauseCode, Operand, Outcome, TorchTest
 
 MOST_ACCESSES = 8
 """Accesses that are kept of a node that has more."""
+_OF_STRIDES = "strides["
+"""In the test of two strides, the first of those in `can_merge_dims`."""
+
+
+class Votes(Struct, frozen=True):
+    """Votes for the first of two dimensions to be the inner one, and for the second; with torch's tests."""
+
+    first: int
+    second: int
+    tests: tuple[TorchTest, ...]
 
 
 class OrderQuestion(Struct, frozen=True):
     """What `pick_loop_order` was asked: of each access the stride along each dimension; and its answer.
 
     `names` are those of the dimensions; `order` has them from the outermost loop to the innermost one.
-    `votes` are those that torch counted of two: for the first and for the second to be the inner one.
+    `votes` are those that torch counted of two, and the tests that it made of them.
     """
 
     names: Sequence[str]
     strides: Sequence[Sequence[int]]
     sizes: Sequence[Any]
     order: Sequence[int]
-    votes: Mapping[tuple[int, int], tuple[int, int]]
+    votes: Mapping[tuple[int, int], Votes]
+
+
+class LoopsApart(Struct, frozen=True):
+    """Why two loops are not one: the index that tells them apart, torch's test of it, the inner stride."""
+
+    index: Any
+    test: TorchTest
+    inner_stride: Any
 
 
 class MergeQuestion(Struct, frozen=True):
     """What `_simplify_loops` was asked of loops, outermost first, and what is left of them.
 
-    `indices` are those of the body, and those of `partners`: of nodes that it is to be fused with. `left` are
-    the positions of the loops that are left; each of them goes over the elements of those that it took in.
+    `left` are the positions of the loops that are left; each of them goes over the elements of those that it
+    took in. `apart` says of pairs, the outer one first, why they were not merged.
     """
 
     variables: Sequence[Any]
     sizes: Sequence[Any]
-    indices: Sequence[Any]
     sizes_left: Sequence[Any]
     left: Sequence[int]
+    apart: Mapping[tuple[int, int], LoopsApart]
 
 
-def votes_of(path: CallPath | None) -> dict[tuple[int, int], tuple[int, int]]:
+def votes_of(path: CallPath | None) -> dict[tuple[int, int], Votes]:
     """Return the votes that `index_cmp` of `pick_loop_order` counted, of each pair that it compared."""
-    votes: dict[tuple[int, int], tuple[int, int]] = {}
+    votes: dict[tuple[int, int], Votes] = {}
     for compared in path.inner if path is not None else ():
-        seen = compared.variables
+        seen, tests = compared.variables, tuple(test_at(compared, one) for one in reversed(compared.all()))
         if "b_first" in seen:  # a loop of one step has none
-            votes[seen["a"], seen["b"]] = seen["a_first"], seen["b_first"]
-            votes[seen["b"], seen["a"]] = seen["b_first"], seen["a_first"]
+            votes[seen["a"], seen["b"]] = Votes(seen["a_first"], seen["b_first"], tests)
+            votes[seen["b"], seen["a"]] = Votes(seen["b_first"], seen["a_first"], tests)
     return votes
 
 
-def order_decided(question: OrderQuestion, *, is_on: bool) -> tuple[Outcome, CauseCode, dict[str, Operand]]:
-    """Return what decided the order of loops, with the pair of dimensions that shows it.
+def order_decided(
+    question: OrderQuestion, *, is_on: bool
+) -> tuple[tuple[Outcome, CauseCode, dict[str, Operand]], tuple[TorchTest, ...]]:
+    """Return what decided the order of loops, with the pair of dimensions that shows it, and torch's tests.
 
     Args:
         is_on: `config.pick_loop_orders`.
@@ -79,44 +98,48 @@ def order_decided(question: OrderQuestion, *, is_on: bool) -> tuple[Outcome, Cau
         for outer, inner in itertools.combinations(natural, 2)
         if (inner, outer) in question.votes
     }
-    swapped = [pair for pair, (keep, swap) in counted.items() if swap > keep]
+    swapped = [pair for pair, votes in counted.items() if votes.second > votes.first]
+    outcome: Outcome = "in-order" if order == natural else "reordered"
+    cause: CauseCode = "unlisted-test"
+    shown = swapped[-1:]
     if not is_on:
-        return "in-order", "loop-orders-off", _of_pair(question, *swapped[-1]) if swapped else {}
-    if order != natural:
+        cause = "loop-orders-off"
+    elif order != natural:
         turned = [pair for pair in swapped if order.index(pair[0]) > order.index(pair[1])]
-        shown = max(turned, key=lambda pair: (order.index(pair[0]), -order.index(pair[1])), default=None)
-        if shown is not None:
-            return "reordered", "strides-favour-order", _of_pair(question, *shown)
-        return "reordered", "unlisted-test", {}
-    pairs = [pair for pair in itertools.pairwise(natural) if pair in counted]
-    tied = [pair for pair in pairs if counted[pair][0] == counted[pair][1]]
-    if swapped or not pairs:
-        return "in-order", "unlisted-test", {}
-    if tied:
-        return "in-order", "strides-tied", _of_pair(question, *tied[-1])
-    return "in-order", "strides-in-order", _of_pair(question, *pairs[-1])
+        shown = sorted(turned, key=lambda pair: (-order.index(pair[0]), order.index(pair[1])))[:1]
+        cause = "strides-favour-order" if shown else cause
+    elif not swapped and (pairs := [pair for pair in itertools.pairwise(natural) if pair in counted]):
+        tied = [pair for pair in pairs if counted[pair].first == counted[pair].second]
+        cause, shown = ("strides-tied", tied[-1:]) if tied else ("strides-in-order", pairs[-1:])
+    operands: dict[str, Operand] = {}
+    for outer, inner in shown:  # `inner` is the inner one if nothing is done
+        votes = counted[outer, inner]
+        operands = {
+            "dimensions": (question.names[outer], question.names[inner]),
+            "votes_to_swap": votes.second, "votes_to_keep": votes.first,
+        }  # fmt: skip
+    return (outcome, cause, operands), counted[shown[0]].tests if shown and is_on else ()
 
 
-def _of_pair(question: OrderQuestion, first: int, second: int) -> dict[str, Operand]:
-    """Return the operands of a pair of dimensions, of which `second` is the inner one if nothing is done."""
-    keep, swap = question.votes[second, first]
-    return {
-        "dimensions": (question.names[first], question.names[second]),
-        "votes_to_swap": swap,
-        "votes_to_keep": keep,
-    }
+def kept_apart(path: CallPath | None) -> dict[tuple[int, int], LoopsApart]:
+    """Return why pairs of loops, the outer one first, could not be merged when that was asked last."""
+    apart: dict[tuple[int, int], LoopsApart] = {}
+    for asked in path.inner if path is not None else ():
+        seen, made = asked.variables, asked.all()
+        if {"a", "b", "k"} <= seen.keys() and made and not made[0].truth:
+            strides = seen["strides"][seen["k"]]
+            apart[seen["b"], seen["a"]] = LoopsApart(
+                seen["index_formulas"][seen["k"]], test_at(asked, made[0]), strides[seen["a"]]
+            )
+    return apart
 
 
 def merge_decided(
-    question: MergeQuestion,
-    sizevars: Any,
-    named: Callable[[Any], dict[str, Operand]],
-    name: Callable[[Any], str],
-) -> tuple[Outcome, CauseCode, dict[str, Operand]] | None:
-    """Return what decided whether loops are merged; None where there were no two.
+    question: MergeQuestion, named: Callable[[Any], dict[str, Operand]], name: Callable[[Any], str]
+) -> tuple[tuple[Outcome, CauseCode, dict[str, Operand]], tuple[TorchTest, ...]] | None:
+    """Return what decided whether loops are merged, and torch's test; None where there were no two.
 
     Args:
-        sizevars: torch's; asked for strides that it has computed just before, and for the form of a product.
         named: from an index to the access that has it. name: from a variable to its text.
     """
     if sum(_is_loop(size) for size in question.sizes) < 2:
@@ -126,50 +149,21 @@ def merge_decided(
         "loops": tuple(str(size_of(size)) for size in question.sizes_left),
     }
     if len(question.left) < 2:
-        return "merged", "contiguous-loops", operands
+        return ("merged", "contiguous-loops", operands), ()
     sizes = dict(zip(question.left, question.sizes_left, strict=True))
-    for outer, inner in reversed(list(itertools.pairwise(question.left))):
-        for index, strides in _strides(question, sizevars):
-            needed = sizevars.simplify(strides[inner] * sizes[inner])
-            is_linear = needed == sizevars.simplify(strides[outer])
-            if is_linear and _goes_on(question, sizevars, index, outer, inner):
-                continue
-            operands |= {
-                "outer": name(question.variables[outer]), "inner": name(question.variables[inner]),
-                "inner_range": size_of(sizes[inner]), **named(index),
-            }  # fmt: skip
-            if not is_linear:
-                operands |= {
-                    "outer_stride": size_of(strides[outer]), "inner_stride": size_of(strides[inner]),
-                    "needed_stride": size_of(needed),
-                }  # fmt: skip
-            return "separate", "loops-not-contiguous", operands
-    raise UnknownPathError("every index goes on where the inner of two loops ends, and they were not merged")
-
-
-def _strides(question: MergeQuestion, sizevars: Any) -> Iterator[tuple[Any, Sequence[Any]]]:
-    """Yield each index with its strides; a condition (`d0 < 10`) has none, as torch sees it."""
-    expr = sys.modules["sympy"].Expr
-    for index in question.indices:
-        is_index = isinstance(index, expr)
-        yield (
-            index,
-            sizevars.stride_vars(index, question.variables) if is_index else [0] * len(question.sizes),
-        )
-
-
-def _goes_on(question: MergeQuestion, sizevars: Any, index: Any, outer: int, inner: int) -> bool:
-    """Return whether an index is the same beyond the inner loop and in the next step of the outer one.
-
-    `_simplify_loops_impl` asks this, too: an index with a division may have the right strides by accident.
-    """
-    size = question.sizes_left[list(question.left).index(inner)]
-    utils = sys.modules["torch._inductor.utils"]
-    first, second = (utils.sympy_index_symbol(f"_merge_tester{number}") for number in (1, 2))
-    variable, inner_variable = question.variables[outer], question.variables[inner]
-    beyond = utils.sympy_subs(index, {inner_variable: first * size, variable: second})
-    next_step = utils.sympy_subs(index, {inner_variable: 0, variable: first + second})
-    return bool(sizevars.simplify(beyond) == sizevars.simplify(next_step))
+    outer, inner = question.left[-2:]
+    apart = question.apart.get((outer, inner))
+    operands |= {
+        "outer": name(question.variables[outer]), "inner": name(question.variables[inner]),
+        "inner_range": size_of(sizes[inner]), **(named(apart.index) if apart is not None else {}),
+    }  # fmt: skip
+    known = cause_of_test("loops", "", apart.test) if apart is not None else None
+    if apart is None or known is None:
+        return ("separate", "unlisted-test", operands), (apart.test,) if apart is not None else ()
+    code, compared = known
+    if _OF_STRIDES in apart.test.text:  # else they fit, and the index has a division: torch compares more
+        operands |= {"inner_stride": size_of(apart.inner_stride), **compared}
+    return ("separate", code, operands), (apart.test,)
 
 
 def _is_loop(size: Any) -> bool:

@@ -19,14 +19,13 @@ import inspect
 import re
 import sys
 import weakref
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from inductor_probe.capture.branches import CallPath, calls
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
-    UnknownPathError,
     debug_folder,
     inductor_caller,
     named,
@@ -36,17 +35,20 @@ from inductor_probe.capture.recorders.decision_log import (
 )
 from inductor_probe.capture.recorders.loop_votes import (
     MOST_ACCESSES,
+    LoopsApart,
     MergeQuestion,
     OrderQuestion,
+    kept_apart,
     merge_decided,
     order_decided,
     votes_of,
 )
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame, TorchTest
 
 KIND: DecisionKind = "loops"
 
+_MERGES = "SizeVarAllocator._simplify_loops_impl"
 _Question = tuple[Literal["order", "merge", "division"], bool]
 """What is decided of a loop body; whether of its reduced loops."""
 _Made = dict[_Question, int]
@@ -69,6 +71,7 @@ class _Recorder:
     def __init__(self, log: DecisionLog) -> None:
         self._log = log
         self._open: list[_Seen] = []
+        self._apart: MutableMapping[Any, Mapping[tuple[int, int], LoopsApart]] = weakref.WeakKeyDictionary()
         self._made: MutableMapping[Any, _Made] = weakref.WeakKeyDictionary()
         self._folder: str | None = None
         self._latest: dict[tuple[int, str], _Made] = {}
@@ -89,8 +92,13 @@ class _Recorder:
             wrap(scheduler, "SchedulerNode.restore_loop_state", log.observed(self._restored))
 
     def hook_sizes(self, sizevars: Any, log: DecisionLog) -> None:
-        """Wrap what merges loops. It is a function of each instance, with a cache."""
+        """Wrap what merges loops. It is a function of each instance, with a cache of what it gave."""
+        log.watch(sizevars, _MERGES, "can_merge_dims")
+        wrap(sizevars, _MERGES, log.followed(self._asked))
         wrap(sizevars, "SizeVarAllocator.make_simplify_loops_cache", self._around_make_simplify)
+
+    def _asked(self, _: TorchFrame, path: CallPath | None, result: Any, *__: Any) -> None:
+        self._apart[result[-1]] = kept_apart(path)
 
     def _around_make_simplify(self, make: Callable[..., Any]) -> Callable[..., Any]:
         def make_observed(sizevars: Any) -> Callable[..., Any]:
@@ -100,21 +108,22 @@ class _Recorder:
             def simplify_and_see(variables: Any, sizes: Any, indices: Any) -> Any:
                 result = simplify(variables, sizes, indices)
                 if self._open:
-                    self._log.safely(self._merged, result, variables, sizes, indices)
+                    self._log.safely(self._merged, result, variables, sizes)
                 return result
 
             return simplify_and_see
 
         return make_observed
 
-    def _merged(self, result: Any, variables: Any, sizes: Any, indices: Any) -> None:
+    def _merged(self, result: Any, variables: Any, sizes: Any) -> None:
         seen = self._open[-1]
         if inductor_caller().f_code.co_name not in ("simplify_and_reorder", "merge_loops"):
             return
         sizes_left, _, prune = result
         left = prune(list(range(len(sizes))))
         is_reduction = bool(seen.merges)
-        seen.merges[is_reduction] = MergeQuestion(variables, sizes, indices, sizes_left, left)
+        apart = self._apart.get(prune, {})
+        seen.merges[is_reduction] = MergeQuestion(variables, sizes, sizes_left, left, apart)
 
     def _around_reordering(self, reorder: Callable[..., Any]) -> Callable[..., Any]:
         def reorder_and_see(*args: Any, **kwargs: Any) -> Any:
@@ -173,9 +182,11 @@ class _Recorder:
         for is_reduction, order in seen.orders.items():
             if order is not None and sum(bool(size != 1) for size in order.sizes) > 1:
                 question: _Question = ("order", is_reduction)
-                self._add(made, question, name, place, _order(buffer, default, order, is_reduction))
+                ordered, tests = _order(buffer, default, order, is_reduction)
+                self._add(made, question, name, place, ordered, tests=tests)
         for is_reduction, merge in seen.merges.items():
-            self._add(made, ("merge", is_reduction), name, place, _merge(default, merge, is_reduction))
+            merged, tests = _merge(default, merge, is_reduction)
+            self._add(made, ("merge", is_reduction), name, place, merged, tests=tests)
         self._now(name, body, made)
 
     def _add(
@@ -185,6 +196,8 @@ class _Recorder:
         name: str,
         place: TorchFrame,
         decided: _Decided | None,
+        *,
+        tests: tuple[TorchTest, ...] = (),
     ) -> None:
         if decided is None:
             return
@@ -193,7 +206,7 @@ class _Recorder:
         key = (id(_graph()), name, question, outcome, cause, tuple(operands.items()))
         number = self._numbers.get(key)
         if number is None:
-            number = self._log.record(KIND, ((name,),), outcome, cause, place, operands=operands)
+            number = self._log.record(KIND, ((name,),), outcome, cause, place, operands=operands, tests=tests)
         if number is not None:
             made[question] = self._numbers[key] = number
 
@@ -230,11 +243,9 @@ class _Recorder:
     def _reordered(self, node: Any, made: _Made, order: Sequence[int]) -> None:
         frame = inductor_caller()
         if frame.f_code.co_name != "reorder_loops_by_dep_pair":
-            made.pop(("order", False), None)
+            made.pop(("order", False), None)  # for a mix-order reduction, whose fusion is what was decided
             self._now(node.get_name(), node._body, made)
-            if frame.f_code.co_name == "swap_pw_red_dimension":
-                return  # for a mix-order reduction, whose fusion is what was decided
-            raise UnknownPathError(f"loops reordered by {frame.f_code.co_name}")
+            return
         operands: dict[str, Operand] = {
             "order": tuple(f"d{dim}" for dim in order),
             "loops": tuple(str(size_of(size)) for size in node._sizes[0]),
@@ -267,12 +278,14 @@ class _Recorder:
     def _node_merged(self, place: TorchFrame, seen: _Seen, node: Any, body: Any) -> None:
         made = {key: number for key, number in self._made.get(body, {}).items() if key[0] != "merge"}
         for is_reduction, merge in seen.merges.items():
-            decided = _merge(body, merge, is_reduction)
-            self._add(made, ("merge", is_reduction), node.get_name(), place, decided)
+            decided, tests = _merge(body, merge, is_reduction)
+            self._add(made, ("merge", is_reduction), node.get_name(), place, decided, tests=tests)
         self._now(node.get_name(), node._body, made)
 
 
-def _order(buffer: Any, body: Any, question: OrderQuestion, is_reduction: bool) -> _Decided | None:
+def _order(
+    buffer: Any, body: Any, question: OrderQuestion, is_reduction: bool
+) -> tuple[_Decided | None, tuple[TorchTest, ...]]:
     config = sys.modules["torch._inductor.config"]
     accesses = [f"{how} {name}" for how, name, _ in _accesses(body, stores_first=True)]
     operands: dict[str, Operand] = {
@@ -288,12 +301,14 @@ def _order(buffer: Any, body: Any, question: OrderQuestion, is_reduction: bool) 
     if is_reduction:
         operands["reduced"] = True
     if buffer.get_reduction_type() == "dot" and len(question.sizes) == 3 and question.order[0] != 0:
-        return None  # the batch of Triton's own matrix product is the outermost loop in any case
-    outcome, cause, more = order_decided(question, is_on=bool(config.pick_loop_orders))
-    return outcome, cause, operands | more
+        return None, ()  # the batch of Triton's own matrix product is the outermost loop in any case
+    (outcome, cause, more), tests = order_decided(question, is_on=bool(config.pick_loop_orders))
+    return (outcome, cause, operands | more), tests
 
 
-def _merge(body: Any, question: MergeQuestion, is_reduction: bool) -> _Decided | None:
+def _merge(
+    body: Any, question: MergeQuestion, is_reduction: bool
+) -> tuple[_Decided | None, tuple[TorchTest, ...]]:
     accesses = _accesses(body)
 
     def access_of(index: Any) -> dict[str, Operand]:
@@ -302,15 +317,19 @@ def _merge(body: Any, question: MergeQuestion, is_reduction: bool) -> _Decided |
             return {"index": _named(index)}
         return {"index": _named(index), "does": access[0], "buffer": access[1]}
 
-    decided = merge_decided(question, _graph().sizevars, access_of, _named)
+    decided = merge_decided(question, access_of, _named)
     if decided is None:
-        return None
-    outcome, cause, operands = decided
-    if outcome == "separate" and operands["index"] not in [*map(_named, body.indexing_exprs.values())]:
+        return None, ()
+    (outcome, cause, operands), tests = decided
+    if (
+        outcome == "separate"
+        and "index" in operands
+        and operands["index"] not in [*map(_named, body.indexing_exprs.values())]
+    ):
         partner = _partner()
         cause = "loops-of-partner"
         operands |= {"partner": partner} if partner else {}
-    return outcome, cause, operands | ({"reduced": True} if is_reduction else {})
+    return (outcome, cause, operands | ({"reduced": True} if is_reduction else {})), tests
 
 
 def _division(buffer: Any, loop_split: Any, left: Sequence[Any]) -> _Decided:

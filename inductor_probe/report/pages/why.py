@@ -90,7 +90,6 @@ def _page(row: GraphCauses, everything: bool) -> Iterator[Block]:
         yield _table(_rows(rest), everything)
     yield from _compiler(row)
     yield from _missing(row)
-    yield from _unmatched(row)
 
 
 def became_text(became: Sequence[str], gone: Sequence[str]) -> str:
@@ -252,7 +251,6 @@ def _ledger(row: GraphCauses, everything: bool) -> Iterator[Block]:
     yield from _of_graph(row, everything)
     yield from _compiler(row)
     yield from _missing(row)
-    yield from _unmatched(row)
 
 
 def _of_graph(row: GraphCauses, everything: bool) -> Iterator[Block]:
@@ -442,18 +440,6 @@ def _compiler(row: GraphCauses) -> Iterator[Block]:
             text = compiler_sentence(remark, turned_off=kernel.turned_off, place=named)
             kind: RemarkKind = "analysis" if remark.code == "vectorised" else "missed"
             yield RemarkLine(kind, f"loop {remark.variable} of nest {remark.nest + 1} ({loop}): {text}")
-
-
-def _unmatched(row: GraphCauses) -> Iterator[Block]:
-    """Say that patterns which fit in part are not recorded, where one that fits was refused by its check.
-
-    Torch tells of those in a log alone: `_should_debug_node` in torch/_inductor/pattern_matcher.py.
-    """
-    outcomes = {cause.outcome for cause in row.causes if cause.topic == "rewrite"}
-    if "not-replaced" in outcomes and "replaced" not in outcomes:
-        named = next((one.name for one in row.asked if one.type == "fx"), "NODE")
-        text = "of patterns that replaced nothing only those are recorded that fit and whose check refused"
-        yield Line((f"{text}: TORCHINDUCTOR_PATTERN_MATCH_DEBUG={named} logs where each one fails", "dim"))
 
 
 def _missing(row: GraphCauses) -> Iterator[Block]:
