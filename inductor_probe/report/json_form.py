@@ -47,11 +47,13 @@ class JsonForm(Struct, frozen=True):
             fit in `MOST_BYTES`.
         compact: one line, without the keys that hold nothing. Without it, an answer is in one line where it
             is too long with indents.
+        offset: so many of the first records of a list are left out; with `fields`, of a text so many characters.
     """
 
     fields: tuple[str, ...] = ()
     limit: int | None = None
     compact: bool = False
+    offset: int = 0
 
     def text(self, data: Data, *, subject: bool = False, rest: str = "") -> str:
         """Return an answer as text.
@@ -75,6 +77,24 @@ class JsonForm(Struct, frozen=True):
             text = self._written(shorter, in_a_line=True)
         return text
 
+    def within(self, data: Data, most_bytes: int) -> Data:
+        """Return as much of an answer as fits in so many bytes of JSON, without the keys that hold nothing.
+
+        What was left out is in `cut`, and there is no `rest`: what makes the call knows how to make the next.
+
+        Raises:
+            NotFoundError: no such field.
+        """
+        if self.fields:
+            data = _only(data, self.fields)
+        data = _filled(_from(data, self.offset, texts=bool(self.fields)))
+        if self.limit:
+            data = _shortened(data, self.limit, "", decisions=self.limit, texts=False)
+        for shorter in _ever_shorter(data, ""):
+            if len(json.dumps(shorter, ensure_ascii=False).encode()) <= most_bytes:
+                break
+        return shorter
+
     def _written(self, data: Data, *, in_a_line: bool) -> str:
         indent, separators = (None, (",", ":")) if in_a_line else (2, None)
         return json.dumps(_filled(data) if self.compact else data, indent=indent, separators=separators)
@@ -87,6 +107,13 @@ def _ever_shorter(data: Data, rest: str) -> Iterator[Data]:
         yield _shortened(data, limit, rest, decisions=None)
     for limit in _DECISIONS:
         yield _shortened(data, 0, rest, decisions=limit)
+
+
+def _from(value: Any, offset: int, *, texts: bool) -> Any:
+    """Return an answer whose outermost lists begin with the record behind `offset`; its texts, too."""
+    if isinstance(value, dict):
+        return {key: inner if key in _KEPT else _from(inner, offset, texts=texts) for key, inner in value.items()}
+    return value[offset:] if isinstance(value, list) or (texts and isinstance(value, str)) else value
 
 
 def _only(data: Data, fields: Sequence[str]) -> Data:

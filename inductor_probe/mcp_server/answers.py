@@ -1,0 +1,119 @@
+"""An answer that a program can read at once: a sentence, what the screen begins with, and the record, below 8 KB."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from msgspec import Struct
+
+from inductor_probe.api.rows import Rows
+from inductor_probe.api.session import Run
+from inductor_probe.errors import ProbeError
+from inductor_probe.mcp_server.tools import MOST_ROWS, Tool
+from inductor_probe.options.fields import words_of
+from inductor_probe.report.document import Table
+from inductor_probe.report.json_form import MOST_BYTES, Data, JsonForm
+from inductor_probe.report.shown import Shown
+from inductor_probe.report.terminal import to_text
+from inductor_probe.report.units import counted
+
+_ENVELOPE = 700
+"""Bytes of a result beside text and data: the sentence once more, `cut`, `rest`, and what the protocol adds."""
+_SCREEN = 2500
+"""Bytes of the screen, of which a line has `_WIDTH` columns at most: what is cut there is in the data."""
+_WIDTH = 100
+_SENTENCE = 240
+
+def size(value: Any) -> int:
+    """Return how many bytes a value has as JSON."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def answer_of(tool: Tool, view: Shown, options: Struct, form: JsonForm, asked: Mapping[str, Any]) -> Data:
+    """Return a view as a result of the protocol.
+
+    Args:
+        options, form, asked: what was asked for: the record of the verb, how much of it, and both as arguments.
+    """
+    screen = to_text(view.document, _WIDTH).splitlines()
+    sentence = _sentence(view, screen)
+    structured: Data = {"answer": _start(sentence, _SENTENCE)}
+    text = _first_lines(screen or [sentence])
+    whole = cast("Data", view.json)
+    room = MOST_BYTES - size(text) - _ENVELOPE
+    data = form.within(whole, room)
+    cut = data.pop("cut", [])
+    data.pop("rest", None)
+    while size(data) > room:  # what no list shortens
+        key = max(data, key=lambda name: size(data[name]))
+        cut = [*(part for part in cut if part["key"].partition(".")[0] != key), _left_out(key, data.pop(key))]
+    structured["data"] = data
+    if cut:
+        command = shlex.join(["probe", tool.verb.replace("_", "-") or tool.name, *words_of(options), "--json"])
+        first = min(cut, key=lambda part: (part["key"].count("."), part["shown"] - part["of"]))
+        call = {**asked, **_next(whole, first, form)}
+        rest = {"tool": tool.name, "arguments": call, **({"command": command} if len(command) < 200 else {})}
+        structured |= {"cut": cut[:5], "rest": rest}
+        text += f"\ndata has {first['shown']} of {first['of']} {first['key']}; rest: {json.dumps(call)}"
+    return {"text": text, "structured": structured}
+
+
+def _sentence(view: Shown, screen: Sequence[str]) -> str:
+    """Return what is shown in a sentence: the first line, but of a table how many rows it has."""
+    if isinstance(next(iter(view.document), None), Table):
+        if isinstance(view, Rows):
+            return counted(len(view), view.noun)
+        if isinstance(view, Run):
+            named = f"{view.path.name}" + (f" ({view.manifest.label})" if view.manifest and view.manifest.label else "")
+            return f"{named} has {counted(len(view.graphs), 'graph')}"
+    return next((line.strip() for line in screen if line.strip()), "") or str(getattr(view, "empty", ""))
+
+
+def _left_out(key: str, value: Any) -> Data:
+    return {"key": key, "shown": 0, "of": len(value) if isinstance(value, (list, dict, str)) else 1}
+
+
+def _start(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _first_lines(lines: Sequence[str]) -> str:
+    """Return the lines of a screen that fit, and how many do not."""
+    shown: list[str] = []
+    room = _SCREEN
+    for line in lines:
+        text = _start(line, 2 * _WIDTH)
+        room -= size(text)
+        if room < 0 or len(shown) > MOST_ROWS + 4:
+            shown.append(f"... {len(lines) - len(shown)} more lines of the screen")
+            break
+        shown.append(text)
+    return "\n".join(shown)
+
+
+def _next(whole: Data, cut: Data, form: JsonForm) -> Data:
+    """Return the arguments that go on where an answer was cut first.
+
+    Of a list, or a text, of the answer itself these are its key and how many were shown; of what is inside of
+    records, record by record.
+    """
+    value: Any = whole
+    keys = cut["key"].split(".")
+    for place, key in enumerate(keys):
+        if isinstance(value, list):  # the records that it is in
+            inside = keys if form.limit == 1 else keys[:place]
+            return {"fields": [".".join(inside)], "limit": 1, "offset": form.offset}
+        value = value.get(key) if isinstance(value, dict) else None
+    return {"fields": [cut["key"]], "offset": form.offset + cut["shown"], "limit": form.limit}
+
+
+def failure_of(error: BaseException) -> Data:
+    """Return an error as a program reads it: code, message and suggestions."""
+    if isinstance(error, ProbeError):
+        suggestions = [error.hint] if error.hint else []
+        return {"code": error.code, "message": error.message, "suggestions": suggestions}
+    message = f"internal error: {type(error).__name__}: {error}"
+    return {"code": "internal", "message": message, "suggestions": ["this is a bug in inductor_probe: report it"]}
