@@ -1,4 +1,4 @@
-"""An answer that a program can read at once: a sentence, what the screen begins with, and the record, below 8 KB."""
+"""An answer that a program reads at once: a sentence, how the screen begins, and the record, below 8 KB."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from inductor_probe.api.rows import Rows
 from inductor_probe.api.session import Run
-from inductor_probe.errors import ProbeError
 from inductor_probe.mcp_server.tools import MOST_ROWS, Tool
 from inductor_probe.options.fields import words_of
 from inductor_probe.report.document import Table
@@ -21,11 +20,14 @@ from inductor_probe.report.terminal import to_text
 from inductor_probe.report.units import counted
 
 _ENVELOPE = 700
-"""Bytes of a result beside text and data: the sentence once more, `cut`, `rest`, and what the protocol adds."""
+"""Bytes of a result beside text and data: the sentence again, `cut`, `rest`, and what the protocol adds."""
 _SCREEN = 2500
 """Bytes of the screen, of which a line has `_WIDTH` columns at most: what is cut there is in the data."""
 _WIDTH = 100
-_SENTENCE = 240
+_WHOLE = 1000
+"""Columns of a line that is not broken."""
+_SENTENCE = 300
+
 
 def size(value: Any) -> int:
     """Return how many bytes a value has as JSON."""
@@ -36,13 +38,13 @@ def answer_of(tool: Tool, view: Shown, options: Struct, form: JsonForm, asked: M
     """Return a view as a result of the protocol.
 
     Args:
-        options, form, asked: what was asked for: the record of the verb, how much of it, and both as arguments.
+        options, form: what was asked for, and how much of it. asked: the arguments of the call for the first.
     """
     screen = to_text(view.document, _WIDTH).splitlines()
-    sentence = _sentence(view, screen)
-    structured: Data = {"answer": _start(sentence, _SENTENCE)}
-    text = _first_lines(screen or [sentence])
     whole = cast("Data", view.json)
+    sentence = _sentence(view, whole)
+    structured: Data = {"answer": _start(sentence, _SENTENCE)}
+    text = sentence if form.fields or form.offset else _first_lines(screen or [sentence])
     room = MOST_BYTES - size(text) - _ENVELOPE
     data = form.within(whole, room)
     cut = data.pop("cut", [])
@@ -52,7 +54,9 @@ def answer_of(tool: Tool, view: Shown, options: Struct, form: JsonForm, asked: M
         cut = [*(part for part in cut if part["key"].partition(".")[0] != key), _left_out(key, data.pop(key))]
     structured["data"] = data
     if cut:
-        command = shlex.join(["probe", tool.verb.replace("_", "-") or tool.name, *words_of(options), "--json"])
+        command = shlex.join(
+            ["probe", tool.verb.replace("_", "-") or tool.name, *words_of(options), "--json"]
+        )
         first = min(cut, key=lambda part: (part["key"].count("."), part["shown"] - part["of"]))
         call = {**asked, **_next(whole, first, form)}
         rest = {"tool": tool.name, "arguments": call, **({"command": command} if len(command) < 200 else {})}
@@ -61,15 +65,24 @@ def answer_of(tool: Tool, view: Shown, options: Struct, form: JsonForm, asked: M
     return {"text": text, "structured": structured}
 
 
-def _sentence(view: Shown, screen: Sequence[str]) -> str:
-    """Return what is shown in a sentence: the first line, but of a table how many rows it has."""
-    if isinstance(next(iter(view.document), None), Table):
-        if isinstance(view, Rows):
-            return counted(len(view), view.noun)
-        if isinstance(view, Run):
-            named = f"{view.path.name}" + (f" ({view.manifest.label})" if view.manifest and view.manifest.label else "")
-            return f"{named} has {counted(len(view.graphs), 'graph')}"
-    return next((line.strip() for line in screen if line.strip()), "") or str(getattr(view, "empty", ""))
+def _sentence(view: Shown, whole: Data) -> str:
+    """Return what is shown in a sentence: the summary, of a table how many rows, else the first line."""
+    summary = whole.get("summary")
+    if summary and isinstance(summary, (str, list)):
+        return summary if isinstance(summary, str) else "; ".join(summary)
+    first = next(iter(view.document), None)
+    if isinstance(view, Rows) and (first is None or isinstance(first, Table)):
+        return counted(len(view), view.noun) if view else view.empty
+    if isinstance(view, Run):
+        label = view.manifest.label if view.manifest else None
+        return f"{label or view.path.name} has {counted(len(view.graphs), 'graph')}"
+    lines = to_text([] if first is None else [first], _WHOLE).splitlines()
+    line = next(iter(lines), "")
+    if " " not in line.strip():  # the name of a graph: what it comes to is below
+        line = next(filter(None, reversed(to_text(view.document, _WHOLE).splitlines())), line)
+    if isinstance(view, Rows) and len(view) > 1 and str(len(view)) not in line:
+        line = f"{counted(len(view), view.noun)}; {line}"
+    return line
 
 
 def _left_out(key: str, value: Any) -> Data:
@@ -104,16 +117,7 @@ def _next(whole: Data, cut: Data, form: JsonForm) -> Data:
     keys = cut["key"].split(".")
     for place, key in enumerate(keys):
         if isinstance(value, list):  # the records that it is in
-            inside = keys if form.limit == 1 else keys[:place]
+            inside = keys if 1 in (form.limit, len(value) - form.offset) else keys[:place]
             return {"fields": [".".join(inside)], "limit": 1, "offset": form.offset}
         value = value.get(key) if isinstance(value, dict) else None
     return {"fields": [cut["key"]], "offset": form.offset + cut["shown"], "limit": form.limit}
-
-
-def failure_of(error: BaseException) -> Data:
-    """Return an error as a program reads it: code, message and suggestions."""
-    if isinstance(error, ProbeError):
-        suggestions = [error.hint] if error.hint else []
-        return {"code": error.code, "message": error.message, "suggestions": suggestions}
-    message = f"internal error: {type(error).__name__}: {error}"
-    return {"code": "internal", "message": message, "suggestions": ["this is a bug in inductor_probe: report it"]}

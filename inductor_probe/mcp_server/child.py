@@ -1,9 +1,9 @@
-"""One call of a tool, in a process of its own: an order on standard input, events in lines of JSON on standard output.
+"""One call of a tool, in a process of its own: an order comes on stdin, events go to stdout.
 
     {"tool": "why", "arguments": {"first": "buf0"}, "root": "/work", "allow_run": false}
     -> {"step": "..."} as it works, then {"text": ..., "structured": {...}} or {"error": {...}}
 
-It is interrupted, as by Ctrl-C, when its standard input ends: the server took the call back, or is gone.
+It is interrupted, as by Ctrl-C, when its standard input ends before that: the call was taken back.
 """
 
 from __future__ import annotations
@@ -12,69 +12,62 @@ import atexit
 import json
 import os
 import signal
-import sys
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.errors import ProbeError, StoppedError
-from inductor_probe.mcp_server.answers import answer_of, failure_of
-from inductor_probe.mcp_server.confined import confine, refuse_outside
+from inductor_probe.mcp_server.answers import answer_of
+from inductor_probe.mcp_server.confined import confine
 from inductor_probe.mcp_server.tools import BY_NAME, Tool, asked_of, form_of
 from inductor_probe.options.verb import Progress
 
 
 class _Steps(Progress):
-    """Writes each step where the server reads it."""
-
-    def __init__(self, wire: TextIO) -> None:
-        super().__init__(lambda text: write(wire, {"step": text}))
+    """Hears what is done next, and what was made."""
 
     def say(self, text: Any) -> None:
-        """Write what was made, too."""
-        self(text if isinstance(text, str) else "".join(part if isinstance(part, str) else part[0] for part in text))
+        """Hear what was made, a text or pieces of one with styles."""
+        self(
+            text
+            if isinstance(text, str)
+            else "".join(part if isinstance(part, str) else part[0] for part in text)
+        )
 
 
-def write(wire: TextIO, event: dict[str, Any]) -> None:
-    """Write one event in a line."""
-    wire.write(json.dumps(event) + "\n")
-    wire.flush()
-
-
-def answer(order: dict[str, Any], wire: TextIO) -> dict[str, Any]:
-    """Carry out an order.
+def answer(order: dict[str, Any], step: Callable[[str], object]) -> dict[str, Any]:
+    """Carry out an order whose arguments were judged.
 
     Raises:
         ProbeError: it cannot be done, or may not.
     """
-    root, allow_run = Path(order["root"]), order["allow_run"]
-    if uri := order.get("uri"):
+    root = Path(order["root"])
+    if names := order.get("resource"):
         confine(root, reading=True)
-        return {"text": _resource(*uri)}
-    tool, arguments = BY_NAME[order["tool"]], order["arguments"]
-    form, asked = form_of(arguments), asked_of(arguments)
-    refuse_outside(asked, root)
-    options = tool.options(asked, allow_run=allow_run)
-    runs_code = tool.runs == "all" or (tool.runs == "scripts" and allow_run)
-    if tool.runs == "scripts" and not allow_run:
+        return {"text": _resource(*names)}
+    tool, asked = BY_NAME[order["tool"]], asked_of(order["arguments"])
+    options = tool.options(asked, allow_run=order["allow_run"])
+    reading = not tool.may_run(allow_run=order["allow_run"])
+    if reading:
         _refuse_script(tool, options)
-    confine(root, reading=not runs_code)
+    confine(root, reading=reading)
     if order.get("frozen"):
-        options = _frozen(options)
+        options = _with_new_bench_file(options)
     verb = getattr(ip, tool.verb or tool.name)
-    view = verb(options, progress=_Steps(wire)) if runs_code else verb(options)
+    view = verb(options) if tool.runs == "nothing" else verb(options, progress=_Steps(step))
     if isinstance(view, ip.Trials) and view.interrupted:
         raise StoppedError("interrupted", f"what was known by then is in {view.path}")
-    return answer_of(tool, view, options, form, asked)
+    return answer_of(tool, view, options, form_of(order["arguments"]), asked)
 
 
 def _refuse_script(tool: Tool, options: Struct) -> None:
-    """Refuse a program that is a script.
+    """Refuse a program that is a script, where nothing may run.
 
     Raises:
         ProbeError: it is one.
@@ -83,21 +76,17 @@ def _refuse_script(tool: Tool, options: Struct) -> None:
 
     program = getattr(options, "program", None)
     if program is not None and meaning_of(str(program), Path.cwd()).script is not None:
-        raise may_not_run(f"{tool.name} of a script", "name a run that is there (see runs)")
+        raise ProbeError(
+            f"{program} is a script, and this server runs none",
+            "name a run that is there (see runs), or ask the user to start `probe mcp` with --allow-run",
+        )
 
 
-def may_not_run(what: str, instead: str = "") -> ProbeError:
-    """Return what a client reads where nothing may run."""
-    ask = "ask the user to start `probe mcp` with --allow-run"
-    return ProbeError(f"{what} runs code, which this server may not", f"{instead}, or {ask}" if instead else ask)
+def _with_new_bench_file(options: Any) -> Any:
+    """Return the options of a frozen workload, whose bench file is made anew: edits in the last are gone."""
+    from inductor_probe.discovery.dump_files import BENCH_NAME  # noqa: PLC0415 - for frozen workloads alone
 
-
-def _frozen(options: Any) -> Any:
-    """Return the options of a frozen workload, whose bench file is made anew: edits in it decide nothing."""
-    from inductor_probe.api.verbs import open_graph  # noqa: PLC0415 - for frozen workloads alone
-    from inductor_probe.discovery.dump_files import BENCH_NAME  # noqa: PLC0415
-
-    graph = open_graph(options.target)
+    graph = ip.open_graph(options.target)
     (graph.path / BENCH_NAME).unlink(missing_ok=True)
     return replace(options, target=graph)
 
@@ -106,10 +95,24 @@ def _resource(run: str, graph: str, form: str) -> str:
     """Return a page of a run or of a graph in it, or the code of a graph."""
     target = f"{run}/{graph}" if graph else run
     if form == "code":
-        from inductor_probe.files import read_text  # noqa: PLC0415 - as above
+        from inductor_probe.files import read_text  # noqa: PLC0415 - for this alone
 
         return read_text(ip.open_graph(target).path / "output_code.py")
     return ip.show(target=target).markdown
+
+
+def failure_of(error: BaseException) -> dict[str, Any]:
+    """Return an error as an event."""
+    if isinstance(error, ProbeError):
+        return {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+    message = f"internal error: {type(error).__name__}: {error}"
+    return {
+        "error": {
+            "code": "internal",
+            "message": message,
+            "hint": "this is a bug in inductor_probe: report it",
+        }
+    }
 
 
 def main() -> None:
@@ -119,8 +122,11 @@ def main() -> None:
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     order = json.loads(orders.readline())
-
     answered = threading.Event()
+
+    def write(event: dict[str, Any]) -> None:
+        wire.write(json.dumps(event) + "\n")
+        wire.flush()
 
     def wait_for_end() -> None:
         orders.read()
@@ -130,13 +136,13 @@ def main() -> None:
     threading.Thread(target=wait_for_end, daemon=True).start()
     warnings.simplefilter("ignore", SyntaxWarning)  # of a dump's text, which Python's parser only reads
     try:
-        event = answer(order, wire)
+        event = answer(order, lambda text: write({"step": text}))
     except KeyboardInterrupt:
-        event = {"error": failure_of(StoppedError("interrupted"))}
+        event = failure_of(StoppedError("interrupted"))
     except Exception as error:
-        event = {"error": failure_of(error)}
+        event = failure_of(error)
     answered.set()
-    write(wire, event)
+    write(event)
     atexit._run_exitfuncs()  # temporary folders of archives are removed there
     os._exit(0)
 

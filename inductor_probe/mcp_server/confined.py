@@ -1,4 +1,4 @@
-"""A client reads and writes below the root, and nowhere else: links and `..` are followed before that is judged."""
+"""A client reads and writes below the root, and nowhere else: links and `..` are followed first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ def refuse_outside(arguments: Any, root: Path) -> None:
 
 
 def is_below(path: Path | str, root: Path) -> bool:
-    """Whether a path is in a folder, when all links in it are followed. The folder has none in its own path."""
+    """Whether a path is in a folder, with all links in it followed; the path of the folder has none."""
     return Path(os.path.realpath(path)).is_relative_to(root)
 
 
@@ -55,8 +54,8 @@ def _texts(value: Any) -> Iterator[str]:
 def confine(root: Path, *, reading: bool) -> None:
     """Let this process open no file below the root that is elsewhere, through a link, from here on.
 
-    A dump may have links in it, and texts that name files: where `reading` is all that the process does, it opens
-    nothing outside of the root at all, but for Python, this package's own state, and the system's files.
+    A dump may have links in it, and texts that name files: where `reading` is all that the process does, it
+    opens nothing outside of the root at all, but for Python, this package's own state, and the system's.
     """
     from inductor_probe.discovery.archive import archives_folder  # noqa: PLC0415 - for one process in two
     from inductor_probe.store.made_here import record_path  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Calls at work, each in a process: one at a time of what runs code, each with what it does now and how long it takes."""
+"""Calls at work, each in a process; of what runs code one at a time, with how long it takes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,6 @@ _LONGEST = 64 << 20
 _PRINTED = 12
 _KEPT = 50
 """Jobs that have ended, whose answers can still be asked for."""
-
-
-class ToolFailure(ProbeError):
-    """A call failed in its process: `failure` is what `answers.failure_of` says of it."""
-
-    def __init__(self, failure: dict[str, Any]) -> None:
-        super().__init__(failure["message"], "; ".join(failure["suggestions"]) or None, code=failure["code"])
 
 
 class Job:
@@ -76,7 +69,7 @@ class Jobs:
         self._alone: asyncio.Lock | None = None
 
     def start(self, tool: Tool, order: dict[str, Any], budget: float) -> Job:
-        """Start a call of what runs code, when those before it are done. `budget`: what it measures, in seconds."""
+        """Start a call of what runs code, behind those before it. `budget`: what it measures, in seconds."""
         self._number += 1
         self._alone = self._alone or asyncio.Lock()
         key = (tool.name, json.dumps(order["arguments"], sort_keys=True))
@@ -105,7 +98,9 @@ class Jobs:
             NotFoundError: there is none of that name.
         """
         if name not in self._jobs:
-            raise NotFoundError(f"there is no job {name}", f"jobs are {', '.join(self._jobs) or 'not there yet'}")
+            raise NotFoundError(
+                f"there is no job {name}", f"jobs are {', '.join(self._jobs) or 'not there yet'}"
+            )
         return self._jobs[name]
 
     async def end(self) -> None:
@@ -127,26 +122,32 @@ class Jobs:
             limit=_LONGEST,
             start_new_session=True,
         )
-        assert process.stdin and process.stdout and process.stderr  # noqa: S101 - they are pipes
-        printed = asyncio.create_task(_printed(process.stderr))
+        orders, events, errors = process.stdin, process.stdout, process.stderr
+        if orders is None or events is None or errors is None:
+            raise ValueError("they are pipes")
+        printed = asyncio.create_task(_printed(errors))
         event: dict[str, Any] = {}
         try:
-            process.stdin.write(json.dumps({**order, "root": str(self._root)}).encode() + b"\n")
-            while line := await process.stdout.readline():
+            orders.write(json.dumps({**order, "root": str(self._root)}).encode() + b"\n")
+            while line := await events.readline():
                 event = json.loads(line)
                 if job is not None and "step" in event:
                     job.step = event["step"]
                 elif "step" not in event:
                     break
         finally:
+            orders.close()
             await asyncio.shield(_ended(process))
             lines = await asyncio.shield(printed)
-        if "error" in event or "text" not in event:
-            status = {"message": f"the call ended with status {process.returncode}", "suggestions": [], "code": "failed"}
-            failure = event.get("error", status)
+        if "text" not in event:
+            failure = event.get("error") or {
+                "code": "failed",
+                "message": f"it ended with status {process.returncode}",
+            }
+            hint = failure.get("hint")
             if lines and failure["code"] in ("run-failed", "failed", "internal"):
-                failure["suggestions"].append("printed last: " + " | ".join(lines))
-            raise ToolFailure(failure)
+                hint = f"{hint or ''}\nprinted last:\n" + "\n".join(lines)
+            raise ProbeError(failure["message"], hint, code=failure["code"])
         return event
 
 
@@ -165,9 +166,7 @@ async def _printed(stream: asyncio.StreamReader) -> list[str]:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Let a process end: it hears the end of its orders as Ctrl-C. One that does not end is killed."""
-    assert process.stdin is not None  # noqa: S101 - it is a pipe
-    process.stdin.close()
+    """Let a process end whose orders have ended, which it hears as Ctrl-C. One that does not is killed."""
     try:
         await asyncio.wait_for(process.wait(), _ENDS_S)
     except asyncio.TimeoutError:

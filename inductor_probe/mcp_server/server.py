@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -21,7 +21,15 @@ from inductor_probe import __version__
 from inductor_probe.errors import ProbeError, near_names
 from inductor_probe.mcp_server.confined import refuse_outside
 from inductor_probe.mcp_server.jobs import Job, Jobs
-from inductor_probe.mcp_server.tools import BY_NAME, OUTPUT_SCHEMA, TOOLS, Tool, asked_of, form_of
+from inductor_probe.mcp_server.tools import (
+    BY_NAME,
+    OF_AN_ANSWER,
+    OUTPUT_SCHEMA,
+    TOOLS,
+    Tool,
+    asked_of,
+    form_of,
+)
 
 WAIT_S = 50.0
 """A call that takes longer is answered with the id of a job: many clients give up after a minute."""
@@ -30,27 +38,29 @@ _BEAT_S = 2.0
 
 _INSTRUCTIONS = """\
 inductor_probe explains what TorchInductor compiled: what was decided, why, what another decision would cost.
-Slow: dump (with a label), overview, why NAME, whatif with what why offers: its verdict is the proof. Wrong: accuracy.
-Names in answers (op0, buf3, kernels, labels) are arguments of other tools. A verdict with busy true was disturbed by \
-other programs: ask again. Long work is answered with a job: call the same tool with {"job": ID}. Paths are below the \
-root. Resources: probe://run/RUN, probe://run/RUN/GRAPH, probe://run/RUN/GRAPH/code."""
-_READ_ONLY = " This server only reads: for dump, whatif, bench and accuracy the user starts it with --allow-run."
+Slow: dump (with a label), overview, why NAME, whatif with what why offers: its verdict is the proof.
+Wrong: accuracy. Names in answers (op0, buf3, kernels, labels) are arguments of other tools.
+A verdict with busy true was disturbed by other programs: ask again.
+Long work is answered with a job: call the same tool with {"job": ID}. Paths are below the root.
+Resources: probe://run/RUN, probe://run/RUN/GRAPH, probe://run/RUN/GRAPH/code."""
+_READ_ONLY = (
+    " This server only reads: for dump, whatif, bench and accuracy the user starts it with --allow-run."
+)
 
 
 class _Tool(ServedTool):
-    """A row of the table as the SDK serves it: its schema is that of the options' record, and so are its checks."""
+    """A row of the table as the SDK serves it, with the schema and the checks of the options' record."""
 
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         """Carry out a call."""
         try:
             return await self.fn(arguments, context)
         except ProbeError as error:
-            hint = f"\nhint: {error.hint}" if error.hint else ""
-            raise ToolError(f"[{error.code}] {error.message}{hint}") from error
+            raise ToolError(f"[{error.code}] {_with_hint(error)}") from error
 
 
 class Server:
-    """What `probe mcp` serves.
+    """What `probe mcp` serves: `mcp` is the server of the SDK.
 
     Args:
         root: below which clients read and write.
@@ -58,132 +68,149 @@ class Server:
         workload: arguments of `bench` that no client changes; see `read_workload`.
     """
 
-    def __init__(self, root: Path, *, allow_run: bool = False, workload: Mapping[str, Any] | None = None) -> None:
-        self.root = Path(os.path.realpath(root))
-        self.allow_run = allow_run
-        self.workload = workload
-        self.jobs = Jobs(self.root)
-        self.served = [tool for tool in TOOLS if self._is_served(tool)]
-        about = _INSTRUCTIONS if allow_run or workload else _INSTRUCTIONS + _READ_ONLY
+    def __init__(
+        self, root: Path, *, allow_run: bool = False, workload: Mapping[str, Any] | None = None
+    ) -> None:
+        self._root = Path(os.path.realpath(root))
+        self._allow_run = allow_run
+        self._workload = workload
+        self._jobs = Jobs(self._root)
+        frozen = ["bench"] if workload else []
+        served = [tool for tool in TOOLS if allow_run or tool.runs != "all" or tool.name in frozen]
         self.mcp: MCPServer[None] = MCPServer(
-            "inductor_probe", instructions=about, version=__version__, log_level="WARNING",
-            tools=[self._tool(tool) for tool in self.served], lifespan=self._lifespan,
+            "inductor_probe", instructions=_INSTRUCTIONS + ("" if allow_run else _READ_ONLY),
+            version=__version__, log_level="ERROR", lifespan=self._lifespan,
+            tools=[self._tool(tool) for tool in served],
         )  # fmt: skip
-        for uri, name in (("{run}", "run"), ("{run}/{graph}", "graph"), ("{run}/{graph}/code", "code")):
-            self._serve_resource(f"probe://run/{uri}", name)
-
-    def _is_served(self, tool: Tool) -> bool:
-        return tool.runs != "all" or self.allow_run or (self.workload is not None and tool.name == "bench")
+        serve = self.mcp.resource
+        serve("probe://run/{run}", mime_type="text/markdown", description="The page of a run.")(
+            self._page_of_run
+        )
+        serve("probe://run/{run}/{graph}", mime_type="text/markdown", description="The page of a graph.")(
+            self._page_of_graph
+        )
+        serve("probe://run/{run}/{graph}/code", mime_type="text/x-python", description="Its output_code.py.")(
+            self._code_of_graph
+        )
 
     @asynccontextmanager
     async def _lifespan(self, server: MCPServer[None]) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            await self.jobs.end()
+            await self._jobs.end()
+
+    def _frozen(self, tool: Tool) -> Mapping[str, Any]:
+        return self._workload or {} if tool.name == "bench" else {}
 
     def _tool(self, tool: Tool) -> ServedTool:
-        runs = tool.runs == "all" or (tool.runs == "scripts" and self.allow_run)
+        runs, frozen, schema = tool.may_run(allow_run=self._allow_run), self._frozen(tool), tool.schema()
+        about = f"{tool.about} These arguments are fixed: {json.dumps(frozen)}" if frozen else tool.about
+        if frozen:
+            schema["properties"] = {name: schema["properties"][name] for name in OF_AN_ANSWER}
         annotations = ToolAnnotations(
-            title=f"probe {(tool.verb or tool.name).replace('_', '-')}", read_only_hint=not runs,
-            destructive_hint=False, idempotent_hint=not runs, open_world_hint=False,
-        )  # fmt: skip
+            read_only_hint=not runs, destructive_hint=False, idempotent_hint=not runs, open_world_hint=False
+        )
 
         async def call(arguments: dict[str, Any], context: Context[None, Any]) -> CallToolResult:
             return await self._call(tool, arguments, context)
 
-        made = _Tool.from_function(call, tool.name, None, tool.about, "context", annotations)
-        made.fn_metadata.output_schema = OUTPUT_SCHEMA
-        made.parameters = tool.schema()
-        if self.workload is not None and tool.name == "bench":
-            made.description = f"{tool.about} Its arguments are frozen: {json.dumps(self.workload)}"
-            shown = made.parameters["properties"]
-            made.parameters["properties"] = {name: shown[name] for name in shown if name in _OF_FROZEN}
+        made = _Tool.from_function(call, tool.name, None, about, "context", annotations)
+        made.parameters, made.fn_metadata.output_schema = schema, OUTPUT_SCHEMA
         return made
 
-    async def _call(self, tool: Tool, arguments: dict[str, Any], context: Context[None, Any]) -> CallToolResult:
+    async def _call(
+        self, tool: Tool, arguments: dict[str, Any], context: Context[None, Any]
+    ) -> CallToolResult:
         """Carry out a call, or wait for one that is at work.
 
         Raises:
             ProbeError: it cannot be done, or may not.
         """
         if "job" in arguments:
-            job = self.jobs.find(str(arguments["job"]))
+            job = self._jobs.find(str(arguments["job"]))
             if arguments.get("cancel"):
                 await job.end()
-                return _result(f"{job.id} was ended", {"answer": f"{job.id} was ended"})
+                return _result(
+                    {"text": f"{job.id} was ended", "structured": {"answer": f"{job.id} was ended"}}
+                )
             return await self._wait(job, arguments, context, ends=False)
-        order = {"tool": tool.name, "arguments": dict(arguments), "allow_run": self.allow_run}
-        if self.workload is not None and tool.name == "bench":
-            if fixed := next((name for name in arguments if name not in _OF_FROZEN), None):
-                raise ProbeError(f"{fixed} is frozen: the workload of this server says what is measured", "leave it out")
-            order |= {"arguments": {**arguments, **self.workload}, "frozen": True}
-        form_of(order["arguments"])
-        asked = asked_of(order["arguments"])
-        refuse_outside(asked, self.root)
-        options = tool.options(asked, allow_run=self.allow_run)
-        if tool.runs == "nothing" or (tool.runs == "scripts" and not self.allow_run):
-            event = await self.jobs.call(order)
-            return _result(event["text"], event["structured"])
-        job = self.jobs.start(tool, order, float(getattr(options, "budget", None) or 0))
+        if frozen := self._frozen(tool):
+            if changed := next((name for name in arguments if name not in OF_AN_ANSWER), None):
+                raise ProbeError(
+                    f"{changed} is fixed by the workload of this server", "leave it out", code="usage"
+                )
+            arguments = {**arguments, **frozen}
+        form_of(arguments)  # what is wrong is said before a process starts
+        asked = asked_of(arguments)
+        refuse_outside(asked, self._root)
+        options = tool.options(asked, allow_run=self._allow_run)
+        order = {
+            "tool": tool.name,
+            "arguments": arguments,
+            "allow_run": self._allow_run,
+            "frozen": bool(frozen),
+        }
+        if not tool.may_run(allow_run=self._allow_run):
+            return _result(await self._jobs.call(order))
+        job = self._jobs.start(tool, order, float(getattr(options, "budget", None) or 0))
         return await self._wait(job, arguments, context, ends=True)
 
-    async def _wait(self, job: Job, arguments: Mapping[str, Any], context: Any, *, ends: bool) -> CallToolResult:
-        """Wait for a job, with progress, for so long as the client does; it `ends` when the client takes the call back."""
-        wait_s, begin = float(arguments.get("wait_s", WAIT_S)), job.elapsed_s
+    async def _wait(
+        self, job: Job, arguments: Mapping[str, Any], context: Any, *, ends: bool
+    ) -> CallToolResult:
+        """Wait for a job, as long as the client does; it `ends` with a call that is taken back."""
+        until = time.monotonic() + float(arguments.get("wait_s", WAIT_S))
         await context.report_progress(job.elapsed_s, job.estimate_s, f"it takes about {job.estimate_s:.0f} s")
         try:
-            while not job.task.done() and job.elapsed_s - begin < wait_s:
-                await asyncio.wait({job.task}, timeout=min(_BEAT_S, max(wait_s - (job.elapsed_s - begin), 0.01)))
+            while not job.task.done() and (left := until - time.monotonic()) > 0:
+                await asyncio.wait({job.task}, timeout=min(_BEAT_S, left))
                 total = job.estimate_s if job.elapsed_s < job.estimate_s else None
                 await context.report_progress(job.elapsed_s, total, job.step)
         except asyncio.CancelledError:
             if ends:
                 await asyncio.shield(job.end())
             raise
-        if not job.task.done():
-            sentence = f"{job.step}: {job.elapsed_s:.0f} s of about {job.estimate_s:.0f} s"
-            rest = {"tool": job.tool, "arguments": {"job": job.id}}
-            state = {"answer": sentence, "job": job.id, "estimate_s": job.estimate_s, "elapsed_s": job.elapsed_s}
-            return _result(f"{sentence}; go on with {json.dumps(rest)}", {**state, "step": job.step, "rest": rest})
-        if job.task.cancelled():
-            raise ProbeError(f"{job.id} was ended", "call the tool again", code="interrupted")
-        event = job.task.result()
-        return _result(event["text"], event["structured"])
+        if job.task.done():
+            if job.task.cancelled():
+                raise ProbeError(f"{job.id} was ended", "call the tool again", code="interrupted")
+            return _result(job.task.result())
+        sentence = f"{job.step}: {job.elapsed_s:.0f} s of about {job.estimate_s:.0f} s"
+        rest = {"tool": job.tool, "arguments": {"job": job.id}}
+        state = {"job": job.id, "estimate_s": job.estimate_s, "elapsed_s": job.elapsed_s, "step": job.step}
+        text = f"{sentence}; go on with {json.dumps(rest)}"
+        return _result({"text": text, "structured": {"answer": sentence, **state, "rest": rest}})
 
-    def _serve_resource(self, uri: str, form: str) -> None:
-        async def read(run: str, graph: str = "") -> str:
-            parts = [unquote(run), unquote(graph)]
-            try:
-                refuse_outside(parts, self.root)
-                event = await self.jobs.call({"uri": [*parts, form], "allow_run": False})
-            except ProbeError as error:
-                raise ResourceError(f"{error.message}; {error.hint}" if error.hint else error.message) from error
-            return str(event["text"])
+    async def _page_of_run(self, run: str) -> str:
+        return await self._read(run, "", "page")
 
-        async def of_run(run: str) -> str:
-            return await read(run)
+    async def _page_of_graph(self, run: str, graph: str) -> str:
+        return await self._read(run, graph, "page")
 
-        async def of_graph(run: str, graph: str) -> str:
-            return await read(run, graph)
+    async def _code_of_graph(self, run: str, graph: str) -> str:
+        return await self._read(run, graph, "code")
 
-        about = {"run": "The page of a run", "graph": "The page of a graph", "code": "output_code.py of a graph"}
-        kind = "text/x-python" if form == "code" else "text/markdown"
-        serve = self.mcp.resource(uri, name=form, description=about[form], mime_type=kind)
-        serve(of_run if form == "run" else of_graph)
+    async def _read(self, *names: str) -> str:
+        try:
+            refuse_outside(names, self._root)
+            return str((await self._jobs.call({"resource": names}))["text"])
+        except ProbeError as error:
+            raise ResourceError(_with_hint(error)) from error
 
 
-_OF_FROZEN = ("fields", "limit", "offset", "job", "cancel", "wait_s")
+def _with_hint(error: ProbeError) -> str:
+    return f"{error.message}\nhint: {error.hint.strip()}" if error.hint else error.message
 
 
-def _result(text: str, structured: dict[str, Any]) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=structured)
+def _result(event: Mapping[str, Any]) -> CallToolResult:
+    text = TextContent(type="text", text=event["text"])
+    return CallToolResult(content=[text], structured_content=event["structured"])
 
 
 def read_workload(path: Path) -> dict[str, Any]:
     """Return a frozen workload: the arguments of `bench` in a file, read once.
 
-        {"target": "flip", "kernel": "cpp_fused_flip_0", "variants": ["cpp_fused_flip_0_v2=edited.cpp"], "budget": 10}
+        {"target": "flip", "variants": ["cpp_fused_flip_0_v2=edited.cpp"], "budget": 10}
 
     Inputs, check and verdict are those of the bench file that is made anew for each call: only the files that
     `variants` name are the client's.
@@ -200,8 +227,12 @@ def read_workload(path: Path) -> dict[str, Any]:
         raise ProbeError(f"{path} is no JSON: {error}", example) from error
     if not isinstance(workload, dict) or not workload.get("variants"):
         raise ProbeError(f"{path} names no variants, which a client may edit", example)
-    if unknown := next((name for name in workload if name not in BY_NAME["bench"].record.__struct_fields__), None):
-        raise ProbeError(f"{path}: bench has no argument {unknown}", near_names(unknown, BY_NAME["bench"].schema()))
+    if unknown := next(
+        (name for name in workload if name not in BY_NAME["bench"].record.__struct_fields__), None
+    ):
+        raise ProbeError(
+            f"{path}: bench has no argument {unknown}", near_names(unknown, BY_NAME["bench"].schema())
+        )
     return workload
 
 

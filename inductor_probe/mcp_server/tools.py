@@ -42,7 +42,8 @@ class Tool(Struct, frozen=True):
         runs: what of it runs code: nothing; a script, where the program is one; or all of it.
         verb: its name in `inductor_probe`, where that differs.
         takes_s: about how long it takes beside its `budget`, in seconds.
-        reading: options that it has where nothing may run, whatever it is asked for. without: what it is not asked.
+        reading: options that it has where nothing may run, whatever it is asked for.
+        without: what it is not asked for.
     """
 
     name: str
@@ -54,65 +55,82 @@ class Tool(Struct, frozen=True):
     reading: Mapping[str, Any] = {}
     without: Sequence[str] = ()
 
+    def may_run(self, *, allow_run: bool) -> bool:
+        """Whether a call of it may run code: what only runs scripts reads without."""
+        return self.runs == "all" or (self.runs == "scripts" and allow_run)
+
     @property
     def names(self) -> tuple[str, ...]:
         """What it may be asked for."""
-        return tuple(name for name in self.record.__struct_fields__ if name not in (*_NOT_ASKED, *self.without))
+        return tuple(
+            name for name in self.record.__struct_fields__ if name not in (*_NOT_ASKED, *self.without)
+        )
 
     def options(self, arguments: Mapping[str, Any], *, allow_run: bool) -> Struct:
         """Return the record of what is asked for.
 
         Raises:
-            ProbeError: no such option, a value that is none of its type, or one that has to be given is missing.
+            ProbeError: no such option, a value of another type, or one that has to be given is missing.
         """
         if unknown := next((name for name in arguments if name not in self.names), None):
-            raise ProbeError(f"{self.name} has no argument {unknown}", near_names(unknown, self.names), code="usage")
+            raise ProbeError(
+                f"{self.name} has no argument {unknown}", near_names(unknown, self.names), code="usage"
+            )
         fixed = _FIXED if allow_run else {**_FIXED, **self.reading}
         known = self.record.__struct_fields__
         values = {**arguments, **{name: value for name, value in fixed.items() if name in known}}
         try:
             made: Struct = msgspec.convert(values, self.record, dec_hook=lambda kind, value: kind(value))
         except msgspec.ValidationError as error:
-            raise ProbeError(f"{self.name}: {error}", "the tool's input schema says what it takes", code="usage") from error
+            raise ProbeError(
+                f"{self.name}: {error}", "the tool's input schema says what it takes", code="usage"
+            ) from error
         return made
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of its arguments: those of the verb, and how much of the answer is wanted."""
+        """Return the JSON Schema of its arguments: those of the verb, and how much of the answer it gives."""
         made = input_schema(self.record)
         definitions = made["$defs"]
         own = definitions.pop(self.record.__name__)
-        shown = {name: own["properties"][name] for name in self.names} | _OF_AN_ANSWER
+        shown = {name: own["properties"][name] for name in self.names} | _LIMITS
         shown |= _OF_A_JOB if self.runs != "nothing" else {}
         needed = [option.name for option in options_of(self.record) if option.default is NODEFAULT]
         schema = {"type": "object", "properties": shown, "additionalProperties": False}
         if needed:  # but for a job that is there
             schema["anyOf"] = [{"required": needed}, {"required": ["job"]}]
-        return _slim({**schema, **({"$defs": definitions} if definitions else {})})
+        slim: dict[str, Any] = _slim({**schema, **({"$defs": definitions} if definitions else {})})
+        return slim
 
 
 _FIXED = {"stdout_to_stderr": True}
 _NOT_ASKED = {"trust", "form", "output", "stdout_to_stderr", "exact", "again"}
 """What no client decides: whether a stranger's code runs, and where a process prints."""
-_OF_AN_ANSWER: dict[str, Any] = {
-    "fields": {"type": "array", "items": {"type": "string"}, "description": "Only these keys of data: rows.outcome."},
+_LIMITS: dict[str, Any] = {
+    "fields": {"type": "array", "items": {"type": "string"}, "description": "Keys of data: rows.outcome."},
     "limit": {"type": "integer", "minimum": 1, "maximum": MOST_ROWS, "description": "Rows at most."},
     "offset": {"type": "integer", "minimum": 0, "description": "Leave out so many first rows."},
-}
+}  # fmt: skip
 _OF_A_JOB: dict[str, Any] = {
     "job": {"type": "string", "description": "Go on waiting for this job; nothing else is needed."},
     "cancel": {"type": "boolean", "description": "End that job."},
     "wait_s": {"type": "number", "minimum": 0, "description": "Then answer with a job id. [50]"},
+}  # fmt: skip
+OF_AN_ANSWER = (*_LIMITS, *_OF_A_JOB)
+"""Arguments about how much of an answer is wanted, and when: no part of what is asked for."""
+OUTPUT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"answer": {"type": "string"}},
+    "required": ["answer"],
 }
-OUTPUT_SCHEMA: dict[str, Any] = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
-"""Of every tool: an answer has `data` with `cut` and `rest`, or the id of a job with `estimate_s`, `elapsed_s`, `step`.
+"""Of every tool. An answer has `data` with `cut` and `rest`, or `job` and how long it takes.
 
-The schema of data is what `probe VERB --json-schema` prints: in each tool's own it would be most of what a client reads.
+The schema of data is what `probe VERB --json-schema` prints: here it would be most of what a client reads.
 """
 
 
 def asked_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call that say what is asked for, not how much of it."""
-    return {name: value for name, value in arguments.items() if name not in {**_OF_AN_ANSWER, **_OF_A_JOB}}
+    return {name: value for name, value in arguments.items() if name not in OF_AN_ANSWER}
 
 
 def form_of(arguments: Mapping[str, Any]) -> JsonForm:
@@ -121,12 +139,16 @@ def form_of(arguments: Mapping[str, Any]) -> JsonForm:
     Raises:
         ProbeError: a value that is none of its type.
     """
-    given = {name: arguments[name] for name in _OF_AN_ANSWER if name in arguments}
+    given = {name: arguments[name] for name in _LIMITS if name in arguments}
     try:
         form = msgspec.convert({"limit": MOST_ROWS, **given}, JsonForm)
     except msgspec.ValidationError as error:
-        raise ProbeError(str(error), "fields is a list of keys, limit and offset are numbers", code="usage") from error
-    return msgspec.structs.replace(form, limit=min(max(form.limit or 1, 1), MOST_ROWS), offset=max(form.offset, 0))
+        raise ProbeError(
+            str(error), "fields is a list of keys, limit and offset are numbers", code="usage"
+        ) from error
+    return msgspec.structs.replace(
+        form, limit=min(max(form.limit or 1, 1), MOST_ROWS), offset=max(form.offset, 0)
+    )
 
 
 def _slim(schema: Any) -> Any:
@@ -149,14 +171,15 @@ def _slim(schema: Any) -> Any:
 TOOLS: tuple[Tool, ...] = (
     Tool("runs", RunsOptions, "The runs below the root, the latest first: their labels name them elsewhere."),
     Tool(
-        "dump", DumpOptions, "Run a script that calls torch.compile, and dump all that inductor compiles; give it "
-        "a label.", "all", takes_s=25, without=[kind.replace("-", "_") for kind in FLIP_KINDS],
+        "dump", DumpOptions, "Run a script that calls torch.compile, and dump what inductor compiles; give "
+        "it a label.", "all", takes_s=25, without=[kind.replace("-", "_") for kind in FLIP_KINDS],
     ),
     Tool(
-        "overview", OverviewOptions, "Begin here when a program is slow: its call against eager, where the time goes, "
-        "what was missed there, what to try.", "scripts", takes_s=25, reading={"measure": False, "operators": False},
+        "overview", OverviewOptions, "Begin here when a program is slow: its call against eager, where the "
+        "time goes, what was missed there, what to try.", "scripts", takes_s=45,
+        reading={"measure": False, "operators": False},
     ),
-    Tool("why", WhyOptions, "Each decision of the compiler: cause, the numbers compared, what would change it."),
+    Tool("why", WhyOptions, "Each decision of the compiler: cause, numbers compared, what would change it."),
     Tool("explain", ExplainOptions, "What the code of a cause means: [short-inner-range]."),
     Tool("show", ShowOptions, "One graph, node, buffer, kernel or source line; code: the text of a kernel."),
     Tool("layouts", LayoutsOptions, "Strides of buffers, and which nodes write and read them how."),
@@ -164,20 +187,20 @@ TOOLS: tuple[Tool, ...] = (
     Tool("kernels", KernelsOptions, "The generated kernels: nodes, bytes, launches, remarks."),
     Tool("diff", DiffOptions, "What changed between two runs or graphs."),
     Tool(
-        "whatif", WhatifOptions, "Prove a change: compile otherwise (settings, decisions turned by name, try_all), check "
-        "both, time them in turns, and give a verdict.", "all", takes_s=45,
+        "whatif", WhatifOptions, "Prove a change: compile otherwise (settings, decisions turned by name, "
+        "try_all), check both, time them in turns, and give a verdict.", "all", takes_s=45,
     ),
     Tool(
-        "bench", BenchKernelOptions, "Check and time edited kernels: variants NAME_v2=FILE has FILE's text.", "all",
-        "bench_kernel", takes_s=15,
+        "bench", BenchKernelOptions, "Check and time edited kernels: variants NAME_v2=FILE has FILE's text.",
+        "all", "bench_kernel", takes_s=45,
     ),
     Tool(
-        "accuracy", AccuracyOptions, "Is a program right compiled, and if not: which operator, line and layer.", "all",
-        takes_s=30,
+        "accuracy", AccuracyOptions, "Is a program right compiled? If not: which operator, line and layer.",
+        "all", takes_s=30,
     ),
     Tool(
-        "expect", ExpectOptions, "Is a graph as it should be: kernels, fusions, layouts, no copy; with the decision "
-        "where not.", "scripts", takes_s=2,
+        "expect", ExpectOptions, "Is a graph as it should be: kernels, fusions, layouts, no copy; with the "
+        "decision where not.", "scripts", takes_s=2,
     ),
 )  # fmt: skip
 BY_NAME = {tool.name: tool for tool in TOOLS}

@@ -47,7 +47,7 @@ class JsonForm(Struct, frozen=True):
             fit in `MOST_BYTES`.
         compact: one line, without the keys that hold nothing. Without it, an answer is in one line where it
             is too long with indents.
-        offset: so many of the first records of a list are left out; with `fields`, of a text so many characters.
+        offset: so many first records of lists are left out; with `fields`, of texts so many characters.
     """
 
     fields: tuple[str, ...] = ()
@@ -88,12 +88,19 @@ class JsonForm(Struct, frozen=True):
         if self.fields:
             data = _only(data, self.fields)
         data = _filled(_from(data, self.offset, texts=bool(self.fields)))
-        if self.limit:
-            data = _shortened(data, self.limit, "", decisions=self.limit, texts=False)
-        for shorter in _ever_shorter(data, ""):
-            if len(json.dumps(shorter, ensure_ascii=False).encode()) <= most_bytes:
+        rows = self.limit or _LIMITS[0]
+        below = [limit for limit in _LIMITS if limit < rows]
+        steps = [
+            (rows, rows, True),
+            *((rows, inner, False) for inner in (rows, *below)),
+            *((n, 0, False) for n in below),
+        ]
+        for most, inner, whole in steps:
+            decisions = min(rows, most) if inner or most == rows else max(most, 1)
+            shown = _shortened(data, inner, "", decisions=decisions, rows=most, texts=not whole, plain=whole)
+            if len(json.dumps(shown, ensure_ascii=False).encode()) <= most_bytes:
                 break
-        return shorter
+        return shown
 
     def _written(self, data: Data, *, in_a_line: bool) -> str:
         indent, separators = (None, (",", ":")) if in_a_line else (2, None)
@@ -112,7 +119,9 @@ def _ever_shorter(data: Data, rest: str) -> Iterator[Data]:
 def _from(value: Any, offset: int, *, texts: bool) -> Any:
     """Return an answer whose outermost lists begin with the record behind `offset`; its texts, too."""
     if isinstance(value, dict):
-        return {key: inner if key in _KEPT else _from(inner, offset, texts=texts) for key, inner in value.items()}
+        return {
+            key: inner if key in _KEPT else _from(inner, offset, texts=texts) for key, inner in value.items()
+        }
     return value[offset:] if isinstance(value, list) or (texts and isinstance(value, str)) else value
 
 
@@ -146,11 +155,20 @@ def _only(data: Data, fields: Sequence[str]) -> Data:
     return kept
 
 
-def _shortened(data: Data, limit: int, rest: str, *, decisions: int | None, texts: bool = True) -> Data:
+def _shortened(
+    data: Data,
+    limit: int,
+    rest: str,
+    *,
+    decisions: int | None,
+    rows: int | None = None,
+    texts: bool = True,
+    plain: bool = False,
+) -> Data:
     """Return an answer whose lists have at most `limit` records, with what was cut and the command for it.
 
-    Lists of the answer itself have one at least; those of decisions at most `decisions`, or all. With `texts`
-    long ones are cut, too.
+    Lists of the answer itself have one at least, or at most `rows`; those of decisions at most `decisions`,
+    or all. With `texts` long ones are cut, too; with `plain` no list that holds no records.
     """
     shown: dict[str, list[int]] = {}
 
@@ -169,11 +187,11 @@ def _shortened(data: Data, limit: int, rest: str, *, decisions: int | None, text
             return f"{value[: most - 3]}..."
         if not isinstance(value, list):
             return value
-        most = max(limit, _PLAIN)
+        most = len(value) if plain else max(limit, _PLAIN)
         if any(map(_is_decision, value)):
             most = len(value) if decisions is None else decisions
         elif any(isinstance(item, dict) and item.keys() != _SUBJECT for item in value):
-            most = limit if "." in path else max(limit, 1)
+            most = limit if "." in path else max(limit if rows is None else rows, 1)
         if len(value) > most:
             note(path, most, len(value))
         return [cut(item, path) for item in value[:most]]
