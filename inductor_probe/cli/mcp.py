@@ -34,7 +34,7 @@ def mcp(root: Path, allow_run: bool, workload: Path | None) -> int:
     try:
         from inductor_probe.mcp_server.server import serve
     except ModuleNotFoundError as error:
-        if error.name != "mcp":
+        if (error.name or "").partition(".")[0] != "mcp":
             raise
         raise ProbeError("probe mcp needs the package mcp", "pip install 'inductor_probe[mcp]'") from error
     serve(root, allow_run=allow_run, workload=workload)

@@ -57,7 +57,7 @@ def answer_of(tool: Tool, view: Shown, options: Struct, form: JsonForm, asked: M
         command = shlex.join(
             ["probe", tool.verb.replace("_", "-") or tool.name, *words_of(options), "--json"]
         )
-        first = min(cut, key=lambda part: (part["key"].count("."), part["shown"] - part["of"]))
+        first = min(cut, key=lambda part: _weight(whole, part))
         call = {**asked, **_next(whole, first, form)}
         rest = {"tool": tool.name, "arguments": call, **({"command": command} if len(command) < 200 else {})}
         structured |= {"cut": cut[:5], "rest": rest}
@@ -110,14 +110,27 @@ def _first_lines(lines: Sequence[str]) -> str:
 def _next(whole: Data, cut: Data, form: JsonForm) -> Data:
     """Return the arguments that go on where an answer was cut first.
 
-    Of a list, or a text, of the answer itself these are its key and how many were shown; of what is inside of
-    records, record by record.
+    Of what is inside of one of several records these go record by record, else on behind what was shown.
     """
     value: Any = whole
     keys = cut["key"].split(".")
     for place, key in enumerate(keys):
-        if isinstance(value, list):  # the records that it is in
-            inside = keys if 1 in (form.limit, len(value) - form.offset) else keys[:place]
-            return {"fields": [".".join(inside)], "limit": 1, "offset": form.offset}
+        if isinstance(value, list):
+            if len(value) > 1 and form.limit != 1:
+                return {"fields": [".".join(keys[:place])], "limit": 1, "offset": form.offset}
+            value = value[min(form.offset, len(value) - 1)] if value else None
         value = value.get(key) if isinstance(value, dict) else None
-    return {"fields": [cut["key"]], "offset": form.offset + cut["shown"], "limit": form.limit}
+    same = any(f"{field}.".startswith(f"{cut['key']}.") for field in form.fields)
+    fields = form.fields if same else (cut["key"],)
+    begin = form.offset if same or not form.fields else 0
+    return {"fields": [*fields], "limit": MOST_ROWS, "offset": begin + cut["shown"]}
+
+
+def _weight(whole: Data, cut: Data) -> tuple[bool, int, int]:
+    """Return what cuts are ordered by: records first, then what is further outside, then what lacks most."""
+    value: Any = whole
+    for key in cut["key"].split("."):
+        value = value[0] if isinstance(value, list) and value else value
+        value = value.get(key) if isinstance(value, dict) else None
+    is_records = isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+    return not is_records, cut["key"].count("."), cut["shown"] - cut["of"]

@@ -47,7 +47,7 @@ class JsonForm(Struct, frozen=True):
             fit in `MOST_BYTES`.
         compact: one line, without the keys that hold nothing. Without it, an answer is in one line where it
             is too long with indents.
-        offset: so many first records of lists are left out; with `fields`, of texts so many characters.
+        offset: so many first records of lists are left out; see `_from`.
     """
 
     fields: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class JsonForm(Struct, frozen=True):
         """
         if self.fields:
             data = _only(data, self.fields)
-        data = _filled(_from(data, self.offset, texts=bool(self.fields)))
+        data = _filled(_from(data, self.offset, self.fields))
         rows = self.limit or _LIMITS[0]
         below = [limit for limit in _LIMITS if limit < rows]
         steps = [
@@ -116,13 +116,29 @@ def _ever_shorter(data: Data, rest: str) -> Iterator[Data]:
         yield _shortened(data, 0, rest, decisions=limit)
 
 
-def _from(value: Any, offset: int, *, texts: bool) -> Any:
-    """Return an answer whose outermost lists begin with the record behind `offset`; its texts, too."""
-    if isinstance(value, dict):
-        return {
-            key: inner if key in _KEPT else _from(inner, offset, texts=texts) for key, inner in value.items()
-        }
-    return value[offset:] if isinstance(value, list) or (texts and isinstance(value, str)) else value
+def _from(data: Data, offset: int, fields: Sequence[str]) -> Data:
+    """Return an answer without the first `offset` records of its lists; with fields, of their last lists.
+
+    `rows.causes` is about the causes of each row, `rows.code` about rows, a text about its characters.
+    """
+
+    def lists(value: Any, keys: Sequence[str]) -> int:
+        if isinstance(value, list):
+            return 1 + max((lists(item, keys) for item in value), default=0)
+        return lists(value.get(keys[0]), keys[1:]) if keys and isinstance(value, dict) else 0
+
+    def cut(value: Any, keys: Sequence[str], above: int) -> Any:
+        if isinstance(value, list):
+            return [cut(item, keys, above - 1) for item in value] if above else value[offset:]
+        if keys and isinstance(value, dict) and keys[0] in value:
+            return {**value, keys[0]: cut(value[keys[0]], keys[1:], above)}
+        return value[offset:] if isinstance(value, str) and above < 0 else value
+
+    named = [key for key, value in data.items() if isinstance(value, list) and key not in _KEPT]
+    for field in dict.fromkeys(fields or named) if offset else ():
+        keys = field.split(".")
+        data = cut(data, keys, lists(data, keys) - 1 if fields else 0)
+    return data
 
 
 def _only(data: Data, fields: Sequence[str]) -> Data:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import textwrap
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,11 +53,13 @@ def text_of(result: CallToolResult) -> str:
 
 
 def transcript(result: CallToolResult, root: Path) -> str:
-    """Return what a client reads, with the values of `data` as their keys, and without what varies."""
+    """Return what a client reads, of `data` only its keys, without what varies."""
     structured = dict(result.structured_content or {})
     structured["data"] = [*structured.get("data", {})]
-    text = text_of(result) if result.is_error else f"{text_of(result)}\n{json.dumps(structured)}"
-    return masked(text, root)
+    values = [f"{key}: {json.dumps(value)}" for key, value in structured.items()]
+    lines = [masked(line, root) for line in (*text_of(result).splitlines(), "--", *values)]
+    folded = ([line] if len(line) <= 105 else textwrap.wrap(line, 100) for line in lines)
+    return "".join(f"{line}\n" for part in folded for line in part)
 
 
 def masked(text: str, root: Path) -> str:

@@ -55,7 +55,9 @@ def test_runs(server: Server, root: Path) -> None:
     assert transcript(call(server, "runs", targets=["flip"]), root) == snapshot("""\
 run                                      torch   device  graphs      size  age
 RUN  2.13.0  cpu          1  10.1 KiB  AGE
-{"answer": "1 run", "data": ["verb", "version", "rows"]}\
+--
+answer: "1 run"
+data: ["verb", "version", "rows"]
 """)
 
 
@@ -75,8 +77,15 @@ analysis  op3    layout  op3 reads buf1 as transposed [0, 2, 1, 3] and writes   
 not recorded in this dump: any decision (`probe dump SCRIPT` of this version records what torch
 decides, and why)
 probe kernels, probe fusion and probe layouts show all that the dump itself proves
-data has 8 of 17 rows.looked_for; rest: {"target": "aa", "fields": ["rows.looked_for"], "limit": 1, "offset": 0}
-{"answer": "model__0_inference_0.0  3 conclusions (1 missed, 1 analysis, 1 passed), no recorded decision", "data": ["verb", "version", "rows"], "cut": [{"key": "rows.looked_for", "shown": 8, "of": 17}, {"key": "rows.causes", "shown": 2, "of": 3}, {"key": "rows.causes.remark", "shown": 4, "of": 12}, {"key": "rows.causes.fx", "shown": 16, "of": 80}, {"key": "rows.causes.sources", "shown": 4, "of": 25}], "rest": {"tool": "why", "arguments": {"target": "aa", "fields": ["rows.looked_for"], "limit": 1, "offset": 0}, "command": "probe why aa --json"}}\
+data has 2 of 3 rows.causes; rest: {"target": "aa", "fields": ["rows.causes"], "limit": 20, "offset": 2}
+--
+answer: "model__0_inference_0.0  3 conclusions (1 missed, 1 analysis, 1 passed), no recorded decision"
+data: ["verb", "version", "rows"]
+cut: [{"key": "rows.looked_for", "shown": 8, "of": 17}, {"key": "rows.causes", "shown": 2, "of": 3},
+{"key": "rows.causes.remark", "shown": 4, "of": 12}, {"key": "rows.causes.fx", "shown": 16, "of":
+80}, {"key": "rows.causes.sources", "shown": 4, "of": 25}]
+rest: {"tool": "why", "arguments": {"target": "aa", "fields": ["rows.causes"], "limit": 20,
+"offset": 2}, "command": "probe why aa --json"}
 """)
 
 
@@ -98,7 +107,9 @@ few-shared-bytes  fusion
 operand       type           what it is
 threshold     number, bytes  from which torch fuses such nodes
 shared_bytes  size, bytes    that torch counts as shared
-{"answer": "few-shared-bytes  fusion", "data": ["verb", "version", "rows"]}\
+--
+answer: "few-shared-bytes  fusion"
+data: ["verb", "version", "rows"]
 """)
 
 
@@ -128,7 +139,9 @@ computes
   for p0 < 224, p1 < 224, p2 < 3
     buf0[0, p2, p0, p1] = arg0_1[0, p2, p0, 223 - p1]
   # arg0_1, buf0: u8[1, 3, 224, 224]
-{"answer": "op0  pointwise  SchedulerNode(ComputedBuffer) on cpu", "data": ["verb", "version", "pages"]}\
+--
+answer: "op0  pointwise  SchedulerNode(ComputedBuffer) on cpu"
+data: ["verb", "version", "pages"]
 """)
 
 
@@ -149,8 +162,16 @@ buf3    float32  [4, 3, 256, 256]  [196608, 65536,     contiguous             3 
     stride 1 along x1, 3 steps; 20.2 MiB); arg0_1 is channels_last, op1 writes buf1 as transposed
     [0, 2, 1, 3]
   - op3 reads buf1 as transposed [0, 2, 1, 3] and writes buf3 as contiguous (3 MiB)
-data has 240 of 436 rows.kernel; rest: {"target": "aa", "fields": ["rows"], "limit": 1, "offset": 0}
-{"answer": "model__0_inference_0.0  5 buffers: 3 contiguous, 1 channels_last, 1 transposed; accessed non-contiguously: arg0_1", "data": ["verb", "version", "rows"], "cut": [{"key": "rows.reads", "shown": 0, "of": 10}, {"key": "rows.origin.proofs", "shown": 0, "of": 5}, {"key": "rows.remarks", "shown": 0, "of": 4}, {"key": "rows.evidence", "shown": 0, "of": 9}, {"key": "rows.kernel", "shown": 240, "of": 436}], "rest": {"tool": "layouts", "arguments": {"target": "aa", "fields": ["rows"], "limit": 1, "offset": 0}, "command": "probe layouts aa --json"}}\
+data has 0 of 10 rows.reads; rest: {"target": "aa", "fields": ["rows"], "limit": 1, "offset": 0}
+--
+answer: "model__0_inference_0.0  5 buffers: 3 contiguous, 1 channels_last, 1 transposed; accessed
+non-contiguously: arg0_1"
+data: ["verb", "version", "rows"]
+cut: [{"key": "rows.reads", "shown": 0, "of": 10}, {"key": "rows.origin.proofs", "shown": 0, "of":
+5}, {"key": "rows.remarks", "shown": 0, "of": 4}, {"key": "rows.evidence", "shown": 0, "of": 9},
+{"key": "rows.kernel", "shown": 240, "of": 436}]
+rest: {"tool": "layouts", "arguments": {"target": "aa", "fields": ["rows"], "limit": 1, "offset":
+0}, "command": "probe layouts aa --json"}
 """)
 
 
@@ -182,8 +203,16 @@ used by both
   ! buf0  op0 writes, op1 reads, no access is the same in both
       op0  c0 over c0: 256
 ... 4 more lines of the screen
-data has 8 of 41 rows.causes.fx; rest: {"first": "op0", "second": "op1", "target": "aa", "fields": ["rows.causes.fx"], "limit": 1, "offset": 0}
-{"answer": "op0 and op1  refused  in model__0_inference_0.0", "data": ["verb", "version", "rows"], "cut": [{"key": "rows.facts.first", "shown": 8, "of": 32}, {"key": "rows.facts.second", "shown": 8, "of": 40}, {"key": "rows.causes.fx", "shown": 8, "of": 41}, {"key": "rows.causes.sources", "shown": 8, "of": 13}], "rest": {"tool": "fusion", "arguments": {"first": "op0", "second": "op1", "target": "aa", "fields": ["rows.causes.fx"], "limit": 1, "offset": 0}, "command": "probe fusion op0 op1 aa --json"}}\
+data has 8 of 13 rows.causes.sources; rest: {"first": "op0", "second": "op1", "target": "aa",
+"fields": ["rows.causes.sources"], "limit": 20, "offset": 8}
+--
+answer: "op0 and op1  refused  in model__0_inference_0.0"
+data: ["verb", "version", "rows"]
+cut: [{"key": "rows.facts.first", "shown": 8, "of": 32}, {"key": "rows.facts.second", "shown": 8,
+"of": 40}, {"key": "rows.causes.fx", "shown": 8, "of": 41}, {"key": "rows.causes.sources", "shown":
+8, "of": 13}]
+rest: {"tool": "fusion", "arguments": {"first": "op0", "second": "op1", "target": "aa", "fields":
+["rows.causes.sources"], "limit": 20, "offset": 8}, "command": "probe fusion op0 op1 aa --json"}
 """)
 
 
@@ -193,8 +222,16 @@ model__0_inference_0.0  1 kernel
 kernel                                           how           nodes    reads    writes  calls
 cpp_fused__to_copy_abs_…view_where_zeros_like_0  C++, 4/4 vec      4  7.2 MiB  7.04 MiB      1
 left out at 100 columns: computes, loads, stores, from (a pipe has them)
-data has 4 of 82 rows.fx_proofs; rest: {"target": "aa", "fields": ["rows.fx_proofs"], "limit": 1, "offset": 0}
-{"answer": "model__0_inference_0.0  1 kernel", "data": ["verb", "version", "rows"], "cut": [{"key": "rows.fx", "shown": 8, "of": 82}, {"key": "rows.fx_proofs", "shown": 4, "of": 82}, {"key": "rows.ops", "shown": 8, "of": 17}, {"key": "rows.sources", "shown": 4, "of": 14}, {"key": "rows.args", "shown": 4, "of": 5}], "rest": {"tool": "kernels", "arguments": {"target": "aa", "fields": ["rows.fx_proofs"], "limit": 1, "offset": 0}, "command": "probe kernels aa --json"}}\
+data has 4 of 82 rows.fx_proofs; rest: {"target": "aa", "fields": ["rows.fx_proofs"], "limit": 20,
+"offset": 4}
+--
+answer: "model__0_inference_0.0  1 kernel"
+data: ["verb", "version", "rows"]
+cut: [{"key": "rows.fx", "shown": 8, "of": 82}, {"key": "rows.fx_proofs", "shown": 4, "of": 82},
+{"key": "rows.ops", "shown": 8, "of": 17}, {"key": "rows.sources", "shown": 4, "of": 14}, {"key":
+"rows.args", "shown": 4, "of": 5}]
+rest: {"tool": "kernels", "arguments": {"target": "aa", "fields": ["rows.fx_proofs"], "limit": 20,
+"offset": 4}, "command": "probe kernels aa --json"}
 """)
 
 
@@ -226,7 +263,12 @@ computation
     loops: [672, 224] -> [224, 224, 3]
     - load('arg0_1', 224*p0 - p1 + 223)   ir_post_fusion.txt:23
 ... 5 more lines of the screen
-{"answer": "the graphs differ; model__0_inference_0.0: output 0 buf0 [1, 3, 224, 224]: was contiguous, is channels_last; stride: [150528, 50176, 224, 1] -> [150528, 1, 672, 3]; model__0_inference_0.0: input 0 arg0_1 [1, 3, 224, 224]: was contiguous, is channels_last; stride: [150528, 50176, 224, 1] -> [15052...", "data": ["verb", "version", "diff", "summary"]}\
+--
+answer: "the graphs differ; model__0_inference_0.0: output 0 buf0 [1, 3, 224, 224]: was contiguous,
+is channels_last; stride: [150528, 50176, 224, 1] -> [150528, 1, 672, 3]; model__0_inference_0.0:
+input 0 arg0_1 [1, 3, 224, 224]: was contiguous, is channels_last; stride: [150528, 50176, 224, 1]
+-> [15052..."
+data: ["verb", "version", "diff", "summary"]
 """)
 
 
@@ -243,7 +285,9 @@ what was missed there
                 writes buf1 as transposed [0, 2, 1, 3] (read)
 left out at 100 columns: cause (a pipe has them)
 not looked at: nothing was measured: it was not to be measured
-{"answer": "RUN: nothing was measured.", "data": ["verb", "version", "run", "basis", "side", "parts", "costs", "tries", "left_out"]}\
+--
+answer: "RUN: nothing was measured."
+data: ["verb", "version", "run", "basis", "side", "parts", "costs", "tries", "left_out"]
 """)
 
 
@@ -252,7 +296,9 @@ def test_expect(server: Server, root: Path) -> None:
 model__0_inference_0.0
 + --kernels 1: 1 kernel: cpp_fused__to_copy_abs_…view_where_zeros_like_0
 1 expectation: all hold
-{"answer": "1 expectation: all hold", "data": ["verb", "version", "path", "ok", "graphs", "outcomes"]}\
+--
+answer: "1 expectation: all hold"
+data: ["verb", "version", "path", "ok", "graphs", "outcomes"]
 """)
 
 
@@ -295,8 +341,9 @@ def test_an_error_has_its_suggestion(server: Server, arguments: dict[str, object
     assert "\nhint: " in text_of(result)
 
 
-def test_resources_are_pages_of_runs(server: Server, root: Path) -> None:
-    (run,) = (root / "flip").glob("run_*")
+def test_resources_are_pages_of_runs(tmp_path: Path) -> None:
+    shutil.copytree(FLIP, tmp_path / "torch_compile_debug")
+    (run,), server = (tmp_path / "torch_compile_debug").glob("run_*"), Server(tmp_path)
     for uri, text in (
         (run.name, "cpp_fused_flip_0"),
         (f"{run.name}/model__0_inference_0.0/code", "async_compile"),
