@@ -26,7 +26,7 @@ def overview(options: OverviewOptions, *, output_format: OutputFormat) -> int:
     return max(status, warn(answer.record.problems))
 
 
-@verb(AccuracyOptions)
+@verb(AccuracyOptions, github=True)
 def accuracy(options: AccuracyOptions, *, output_format: OutputFormat) -> int:
     """Is what a compiled program computes right, and if not: which operator, which line, whose fault?
 
