@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-from msgspec import Struct
-
-from inductor_probe.api.rows import Rows
-from inductor_probe.api.session import Run
-from inductor_probe.mcp_server.tools import MOST_ROWS, Tool
-from inductor_probe.options.fields import words_of
-from inductor_probe.report.document import Table
+from inductor_probe.mcp_server.tools import MOST_ROWS
 from inductor_probe.report.json_form import MOST_BYTES, Data, JsonForm
-from inductor_probe.report.shown import Shown
-from inductor_probe.report.terminal import to_text
-from inductor_probe.report.units import counted
 
 _ENVELOPE = 700
 """Bytes of a result beside text and data: the sentence again, `cut`, `rest`, and what the protocol adds."""
 _SCREEN = 2500
-"""Bytes of the screen, of which a line has `_WIDTH` columns at most: what is cut there is in the data."""
-_WIDTH = 100
-_WHOLE = 1000
-"""Columns of a line that is not broken."""
+"""Bytes of the screen, of which a line has `WIDTH` columns at most: what is cut there is in the data."""
+WIDTH = 100
 _SENTENCE = 300
+_LONGEST_COMMAND = 200
 
 
 def size(value: Any) -> int:
@@ -34,17 +23,19 @@ def size(value: Any) -> int:
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def answer_of(tool: Tool, view: Shown, options: Struct, form: JsonForm, asked: Mapping[str, Any]) -> Data:
-    """Return a view as a result of the protocol.
+def answer_of(event: Mapping[str, Any], form: JsonForm, tool: str, call: Mapping[str, Any]) -> Data:
+    """Return a result of the protocol, as much of it as `form` says and has room.
 
     Args:
-        options, form: what was asked for, and how much of it. asked: the arguments of the call for the first.
+        event: what the process of a call gave: the sentence, the lines of the screen, the record as JSON, and the
+            command that prints it.
+        tool, call: what gives the same answer once more: its arguments, or the id of a job.
     """
-    screen = to_text(view.document, _WIDTH).splitlines()
-    whole = cast("Data", view.json)
-    sentence = _sentence(view, whole)
-    structured: Data = {"answer": _start(sentence, _SENTENCE)}
-    text = sentence if form.fields or form.offset else _first_lines(screen or [sentence])
+    whole, command = event["whole"], event["command"]
+    structured: Data = {"answer": _start(event["answer"], _SENTENCE)}
+    text = (
+        event["answer"] if form.fields or form.offset else _first_lines(event["screen"] or [event["answer"]])
+    )
     room = MOST_BYTES - size(text) - _ENVELOPE
     data = form.within(whole, room)
     cut = data.pop("cut", [])
@@ -54,35 +45,13 @@ def answer_of(tool: Tool, view: Shown, options: Struct, form: JsonForm, asked: M
         cut = [*(part for part in cut if part["key"].partition(".")[0] != key), _left_out(key, data.pop(key))]
     structured["data"] = data
     if cut:
-        command = shlex.join(
-            ["probe", tool.verb.replace("_", "-") or tool.name, *words_of(options), "--json"]
-        )
         first = min(cut, key=lambda part: _weight(whole, part))
-        call = {**asked, **_next(whole, first, form)}
-        rest = {"tool": tool.name, "arguments": call, **({"command": command} if len(command) < 200 else {})}
-        structured |= {"cut": cut[:5], "rest": rest}
-        text += f"\ndata has {first['shown']} of {first['of']} {first['key']}; rest: {json.dumps(call)}"
+        following = {**call, **_next(whole, first, form)}
+        structured |= {"cut": cut[:5], "rest": {"tool": tool, "arguments": following}}
+        if len(command) < _LONGEST_COMMAND:
+            structured["rest"]["command"] = command
+        text += f"\ndata has {first['shown']} of {first['of']} {first['key']}; rest: {json.dumps(following)}"
     return {"text": text, "structured": structured}
-
-
-def _sentence(view: Shown, whole: Data) -> str:
-    """Return what is shown in a sentence: the summary, of a table how many rows, else the first line."""
-    summary = whole.get("summary")
-    if summary and isinstance(summary, (str, list)):
-        return summary if isinstance(summary, str) else "; ".join(summary)
-    first = next(iter(view.document), None)
-    if isinstance(view, Rows) and (first is None or isinstance(first, Table)):
-        return counted(len(view), view.noun) if view else view.empty
-    if isinstance(view, Run):
-        label = view.manifest.label if view.manifest else None
-        return f"{label or view.path.name} has {counted(len(view.graphs), 'graph')}"
-    lines = to_text([] if first is None else [first], _WHOLE).splitlines()
-    line = next(iter(lines), "")
-    if " " not in line.strip():  # the name of a graph: what it comes to is below
-        line = next(filter(None, reversed(to_text(view.document, _WHOLE).splitlines())), line)
-    if isinstance(view, Rows) and len(view) > 1 and str(len(view)) not in line:
-        line = f"{counted(len(view), view.noun)}; {line}"
-    return line
 
 
 def _left_out(key: str, value: Any) -> Data:
@@ -98,7 +67,7 @@ def _first_lines(lines: Sequence[str]) -> str:
     shown: list[str] = []
     room = _SCREEN
     for line in lines:
-        text = _start(line, 2 * _WIDTH)
+        text = _start(line, 2 * WIDTH)
         room -= size(text)
         if room < 0 or len(shown) > MOST_ROWS + 4:
             shown.append(f"... {len(lines) - len(shown)} more lines of the screen")

@@ -1,7 +1,7 @@
 """One call of a tool, in a process of its own: an order comes on stdin, events go to stdout.
 
     {"tool": "why", "arguments": {"first": "buf0"}, "root": "/work", "allow_run": false}
-    -> {"step": "..."} as it works, then {"text": ..., "structured": {...}} or {"error": {...}}
+    -> {"step": "..."} as it works, then {"answer": ..., "whole": {...}, ...} or {"error": {...}}
 
 It is interrupted, as by Ctrl-C, when its standard input ends before that: the call was taken back.
 """
@@ -11,22 +11,34 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import shlex
 import signal
 import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 import inductor_probe as ip
+from inductor_probe.api.rows import Rows
+from inductor_probe.api.session import Run
 from inductor_probe.errors import ProbeError, StoppedError
-from inductor_probe.mcp_server.answers import answer_of
+from inductor_probe.mcp_server.answers import WIDTH
 from inductor_probe.mcp_server.confined import confine
-from inductor_probe.mcp_server.tools import BY_NAME, Tool, asked_of, form_of
+from inductor_probe.mcp_server.tools import BY_NAME, Tool, asked_of
+from inductor_probe.options.fields import words_of
 from inductor_probe.options.verb import Progress
+from inductor_probe.report.document import Table
+from inductor_probe.report.shown import Shown
+from inductor_probe.report.terminal import to_text
+from inductor_probe.report.units import counted
+
+_UNBROKEN = 1000
+"""Columns of a line that is not broken."""
+_LINES = 100
 
 
 class _Steps(Progress):
@@ -50,7 +62,7 @@ def answer(order: dict[str, Any], step: Callable[[str], object]) -> dict[str, An
     root = Path(order["root"])
     if names := order.get("resource"):
         confine(root, reading=True)
-        return {"text": _resource(*names)}
+        return {"answer": _resource(*names)}
     tool, asked = BY_NAME[order["tool"]], asked_of(order["arguments"])
     options = tool.options(asked, allow_run=order["allow_run"])
     reading = not tool.may_run(allow_run=order["allow_run"])
@@ -63,7 +75,35 @@ def answer(order: dict[str, Any], step: Callable[[str], object]) -> dict[str, An
     view = verb(options) if tool.runs == "nothing" else verb(options, progress=_Steps(step))
     if isinstance(view, ip.Trials) and view.interrupted:
         raise StoppedError("interrupted", f"what was known by then is in {view.path}")
-    return answer_of(tool, view, options, form_of(order["arguments"]), asked)
+    whole = cast("dict[str, Any]", view.json)
+    command = ["probe", (tool.verb or tool.name).replace("_", "-"), *words_of(options), "--json"]
+    screen = to_text(view.document, WIDTH).splitlines()
+    return {
+        "answer": _sentence(view, whole),
+        "screen": screen[:_LINES],
+        "whole": whole,
+        "command": shlex.join(command),
+    }
+
+
+def _sentence(view: Shown, whole: dict[str, Any]) -> str:
+    """Return what is shown in a sentence: the summary, of a table how many rows, else the first line."""
+    summary = whole.get("summary")
+    if summary and isinstance(summary, (str, list)):
+        return summary if isinstance(summary, str) else "; ".join(summary)
+    first = next(iter(view.document), None)
+    if isinstance(view, Rows) and (first is None or isinstance(first, Table)):
+        return counted(len(view), view.noun) if view else view.empty
+    if isinstance(view, Run):
+        label = view.manifest.label if view.manifest else None
+        return f"{label or view.path.name} has {counted(len(view.graphs), 'graph')}"
+    lines = to_text([] if first is None else [first], _UNBROKEN).splitlines()
+    line = next(iter(lines), "")
+    if " " not in line.strip():  # the name of a graph: what it comes to is below
+        line = next(filter(None, reversed(to_text(view.document, _UNBROKEN).splitlines())), line)
+    if isinstance(view, Rows) and len(view) > 1 and str(len(view)) not in line:
+        line = f"{counted(len(view), view.noun)}; {line}"
+    return line
 
 
 def _refuse_script(tool: Tool, options: Struct) -> None:

@@ -139,7 +139,7 @@ class Jobs:
             orders.close()
             await asyncio.shield(_ended(process))
             lines = await asyncio.shield(printed)
-        if "text" not in event:
+        if "answer" not in event:
             failure = event.get("error") or {
                 "code": "failed",
                 "message": f"it ended with status {process.returncode}",

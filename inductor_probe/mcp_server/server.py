@@ -19,6 +19,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from inductor_probe import __version__
 from inductor_probe.errors import ProbeError, near_names
+from inductor_probe.mcp_server.answers import answer_of
 from inductor_probe.mcp_server.confined import refuse_outside
 from inductor_probe.mcp_server.jobs import Job, Jobs
 from inductor_probe.mcp_server.tools import (
@@ -141,7 +142,7 @@ class Server:
                     f"{changed} is fixed by the workload of this server", "leave it out", code="usage"
                 )
             arguments = {**arguments, **frozen}
-        form_of(arguments)  # what is wrong is said before a process starts
+        form = form_of(arguments)
         asked = asked_of(arguments)
         refuse_outside(asked, self._root)
         options = tool.options(asked, allow_run=self._allow_run)
@@ -152,7 +153,7 @@ class Server:
             "frozen": bool(frozen),
         }
         if not tool.may_run(allow_run=self._allow_run):
-            return _result(await self._jobs.call(order))
+            return _result(answer_of(await self._jobs.call(order), form, tool.name, asked))
         job = self._jobs.start(tool, order, float(getattr(options, "budget", None) or 0))
         return await self._wait(job, arguments, context, ends=True)
 
@@ -174,7 +175,7 @@ class Server:
         if job.task.done():
             if job.task.cancelled():
                 raise ProbeError(f"{job.id} was ended", "call the tool again", code="interrupted")
-            return _result(job.task.result())
+            return _result(answer_of(job.task.result(), form_of(arguments), job.tool, {"job": job.id}))
         sentence = f"{job.step}: {job.elapsed_s:.0f} s of about {job.estimate_s:.0f} s"
         rest = {"tool": job.tool, "arguments": {"job": job.id}}
         state = {"job": job.id, "estimate_s": job.estimate_s, "elapsed_s": job.elapsed_s, "step": job.step}
@@ -193,7 +194,7 @@ class Server:
     async def _read(self, *names: str) -> str:
         try:
             refuse_outside(names, self._root)
-            return str((await self._jobs.call({"resource": names}))["text"])
+            return str((await self._jobs.call({"resource": names}))["answer"])
         except ProbeError as error:
             raise ResourceError(_with_hint(error)) from error
 
@@ -224,7 +225,7 @@ def read_workload(path: Path) -> dict[str, Any]:
     try:
         workload = json.loads(read_text(path))
     except ValueError as error:
-        raise ProbeError(f"{path} is no JSON: {error}", example) from error
+        raise ProbeError(f"{path} is not JSON: {error}", example) from error
     if not isinstance(workload, dict) or not workload.get("variants"):
         raise ProbeError(f"{path} names no variants, which a client may edit", example)
     if unknown := next(

@@ -221,7 +221,7 @@ def _shortened(
 
 
 def _is_decision(item: Any) -> bool:
-    return isinstance(item, dict) and ("outcome" in item or "decision" in item)
+    return isinstance(item, dict) and not {"outcome", "decision", "verdict"}.isdisjoint(item)
 
 
 def _filled(value: Any, never: Collection[Any] = (None, "", [], {})) -> Any:

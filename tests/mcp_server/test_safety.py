@@ -150,7 +150,7 @@ def test_a_frozen_workload_takes_no_other_arguments(root: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ('{"target": "a"}', "names no variants"),
         ('{"variants": ["a"], "x": 1}', "no argument x"),
     ],
