@@ -27,7 +27,7 @@ def answer_of(event: Mapping[str, Any], form: JsonForm, tool: str, call: Mapping
     """Return a result of the protocol, as much of it as `form` says and has room.
 
     Args:
-        event: what the process of a call gave: the sentence, the lines of the screen, the record as JSON, and the
+        event: what the process of a call gave: a sentence, lines of the screen, the record as JSON, and the
             command that prints it.
         tool, call: what gives the same answer once more: its arguments, or the id of a job.
     """

@@ -198,7 +198,7 @@ def _shortened(
             return {
                 key: part if key in _NEVER_CUT else cut(part, f"{path}.{key}") for key, part in value.items()
             }
-        if texts and isinstance(value, str) and len(value) > (most := _TEXT * (limit + 1)):
+        if texts and isinstance(value, str) and " " in value and len(value) > (most := _TEXT * (limit + 1)):
             note(path, most, len(value))
             return f"{value[: most - 3]}..."
         if not isinstance(value, list):

@@ -169,7 +169,7 @@ non-contiguously: arg0_1"
 data: ["verb", "version", "rows"]
 cut: [{"key": "rows.reads", "shown": 0, "of": 10}, {"key": "rows.origin.proofs", "shown": 0, "of":
 5}, {"key": "rows.remarks", "shown": 0, "of": 4}, {"key": "rows.evidence", "shown": 0, "of": 9},
-{"key": "rows.kernel", "shown": 240, "of": 436}]
+{"key": "rows.writes", "shown": 0, "of": 4}]
 rest: {"tool": "layouts", "arguments": {"target": "aa", "fields": ["rows"], "limit": 1, "offset":
 0}, "command": "probe layouts aa --json"}
 """)
