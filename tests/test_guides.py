@@ -15,8 +15,9 @@ from tests.fork_server import ForkServer
 
 pytestmark = pytest.mark.usefixtures("warm")
 
+SKILL = "skills/inductor-probe/SKILL.md"
 ALL = sorted(GUIDES.glob("*.md"))
-FOLLOWED = [*ALL, REPOSITORY / "CONTRIBUTING.md"]
+FOLLOWED = [*ALL, *(REPOSITORY / name for name in ("CONTRIBUTING.md", "AGENTS.md", SKILL))]
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,10 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 """Question -> the verbs that answer it -> the module of each, imported when it is called, and its help."""
-_MODULES = {verb: module for verbs in VERBS.values() for verb, (module, _) in verbs.items()}
+DOORS = {"For programs": {"mcp": ("mcp", "Serve the verbs as tools of the Model Context Protocol.")}}
+"""What starts something that goes on, and has no answer of its own: as `VERBS`."""
+_COMMANDS = {**VERBS, **DOORS}
+_MODULES = {verb: module for verbs in _COMMANDS.values() for verb, (module, _) in verbs.items()}
 
 
 class _Verbs(click.Group):
@@ -111,7 +114,7 @@ class _Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for question, verbs in VERBS.items():
+        for question, verbs in _COMMANDS.items():
             with formatter.section(question):
                 formatter.write_dl([(verb, sentence) for verb, (_, sentence) in verbs.items()])
 

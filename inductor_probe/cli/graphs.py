@@ -169,7 +169,7 @@ class DiffShown(Struct, frozen=True):
     everything: Annotated[bool, Typed(flags="--all")] = False
 
 
-@verb(DiffOptions, DiffShown)
+@verb(DiffOptions, DiffShown, github=True)
 def diff(options: DiffOptions, shown: DiffShown, *, output_format: OutputFormat) -> int:
     """Show what changed between two runs (builds, flags, versions of torch), or between two graphs.
 

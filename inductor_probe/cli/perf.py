@@ -29,7 +29,7 @@ from inductor_probe.report.units import counted
 FORMATS = ("terminal", "markdown", "csv", "json")
 
 
-@verb(PerfOptions, formats=FORMATS)
+@verb(PerfOptions, formats=FORMATS, github=True)
 def perf(options: PerfOptions, *, output_format: str) -> int:
     """Time cases of a scenario: eager, compiled, and variants, in a table.
 

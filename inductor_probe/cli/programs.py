@@ -78,7 +78,7 @@ def compile_time(options: CompileTimeOptions, shown: CompileTimeShown, *, output
     return status
 
 
-@verb(AccuracyOptions)
+@verb(AccuracyOptions, github=True)
 def accuracy(options: AccuracyOptions, *, output_format: OutputFormat) -> int:
     """Is what a compiled program computes right, and if not: which operator, which line, whose fault?
 

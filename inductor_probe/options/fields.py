@@ -267,5 +267,6 @@ def input_schema(record: type[Struct]) -> dict[str, Any]:
     definition["description"] = docstring_parts(cleandoc(record.__doc__ or ""))[0]
     for option in options_of(record):
         unit = " (in seconds)" if option.typed.kind == "seconds" else ""
-        definition["properties"][option.name]["description"] = f"{option.text}{unit}"
+        form = f" ({option.typed.metavar})" if {*"=,"} & {*option.typed.metavar} else ""
+        definition["properties"][option.name]["description"] = f"{option.text}{form}{unit}"
     return made

@@ -16,17 +16,20 @@ from typing import Literal
 
 from msgspec import Struct
 
+from inductor_probe.model.accuracy import AccuracyOutput
+from inductor_probe.model.diff import DiffOutput
 from inductor_probe.model.expectation import ExpectOutput
 from inductor_probe.model.op_check import OpCheckOutput
 from inductor_probe.model.output import Output
-from inductor_probe.model.perf import CompareOutput
+from inductor_probe.model.perf import CompareOutput, PerfOutput
 from inductor_probe.report.document import Document
 from inductor_probe.report.markdown import markdown_blocks
 from inductor_probe.report.units import counted
 from inductor_probe.report.visible import visible
+from inductor_probe.report.words.accuracy import value_sentence
 from inductor_probe.report.words.expect import checked_sentence
 from inductor_probe.report.words.op_check import failure_sentence
-from inductor_probe.report.words.perf import compared_sentence
+from inductor_probe.report.words.perf import compared_sentence, problem_sentence, row_failure_sentence
 
 MOST_ANNOTATIONS = 10
 MOST_BYTES = 1 << 20
@@ -58,12 +61,37 @@ def annotations_of(output: Output) -> Iterator[Annotation]:
         case CompareOutput():
             for row in output.rows[: output.regressions]:
                 yield Annotation("error", compared_sentence(row))
+        case AccuracyOutput():
+            yield from _wrong_values(output)
+        case DiffOutput():
+            for sentence in () if output.diff.equal else output.summary:
+                yield Annotation("warning", sentence)
+        case PerfOutput():
+            yield from _failed_rows(output)
         case OpCheckOutput():
             for failure in output.checks.failures:
                 yield Annotation("error", f"{failure.operator}: {failure_sentence(failure)}")
     for problem in output.problems:
         span = problem.span
         yield Annotation("warning", problem.message, span.path if span else None, span.first if span else 0)
+
+
+def _wrong_values(output: AccuracyOutput) -> Iterator[Annotation]:
+    inner = [(f"{graph.graph}: ", value) for graph in output.graphs for value in graph.wrong]
+    for graph, value in [("", value) for value in output.wrong] + inner:
+        text = f"{graph}{value.operator or 'the program'} is wrong: {value_sentence(value)}"
+        line = value.user_line
+        yield Annotation("error", text, Path(line.file) if line else None, line.line if line else 0)
+
+
+def _failed_rows(output: PerfOutput) -> Iterator[Annotation]:
+    for row in output.rows:
+        where = f"{row.key.scenario} {row.key.case}"
+        if row.failure is not None:
+            yield Annotation("error", f"{where}: {row_failure_sentence(row.failure)}")
+        for facts in (column.facts for column in row.columns):
+            if facts.problem in ("wrong", "failed"):
+                yield Annotation("error", f"{where}, {facts.name}: {problem_sentence(facts)}")
 
 
 def annotation_lines(annotations: Iterable[Annotation], title: str, folder: Path) -> Iterator[str]:

@@ -47,11 +47,13 @@ class JsonForm(Struct, frozen=True):
             fit in `MOST_BYTES`.
         compact: one line, without the keys that hold nothing. Without it, an answer is in one line where it
             is too long with indents.
+        offset: so many first records of lists are left out; see `_from`.
     """
 
     fields: tuple[str, ...] = ()
     limit: int | None = None
     compact: bool = False
+    offset: int = 0
 
     def text(self, data: Data, *, subject: bool = False, rest: str = "") -> str:
         """Return an answer as text.
@@ -75,6 +77,31 @@ class JsonForm(Struct, frozen=True):
             text = self._written(shorter, in_a_line=True)
         return text
 
+    def within(self, data: Data, most_bytes: int) -> Data:
+        """Return as much of an answer as fits in so many bytes of JSON, without the keys that hold nothing.
+
+        What was left out is in `cut`, and there is no `rest`: what makes the call knows how to make the next.
+
+        Raises:
+            NotFoundError: no such field.
+        """
+        if self.fields:
+            data = _only(data, self.fields)
+        data = _filled(_from(data, self.offset, self.fields))
+        rows = self.limit or _LIMITS[0]
+        below = [limit for limit in _LIMITS if limit < rows]
+        steps = [
+            (rows, rows, True),
+            *((rows, inner, False) for inner in (rows, *below)),
+            *((n, 0, False) for n in below),
+        ]
+        for most, inner, whole in steps:
+            decisions = min(rows, most) if inner or most == rows else max(most, 1)
+            shown = _shortened(data, inner, "", decisions=decisions, rows=most, texts=not whole, plain=whole)
+            if len(json.dumps(shown, ensure_ascii=False).encode()) <= most_bytes:
+                break
+        return shown
+
     def _written(self, data: Data, *, in_a_line: bool) -> str:
         indent, separators = (None, (",", ":")) if in_a_line else (2, None)
         return json.dumps(_filled(data) if self.compact else data, indent=indent, separators=separators)
@@ -87,6 +114,31 @@ def _ever_shorter(data: Data, rest: str) -> Iterator[Data]:
         yield _shortened(data, limit, rest, decisions=None)
     for limit in _DECISIONS:
         yield _shortened(data, 0, rest, decisions=limit)
+
+
+def _from(data: Data, offset: int, fields: Sequence[str]) -> Data:
+    """Return an answer without the first `offset` records of its lists; with fields, of their last lists.
+
+    `rows.causes` is about the causes of each row, `rows.code` about rows, a text about its characters.
+    """
+
+    def lists(value: Any, keys: Sequence[str]) -> int:
+        if isinstance(value, list):
+            return 1 + max((lists(item, keys) for item in value), default=0)
+        return lists(value.get(keys[0]), keys[1:]) if keys and isinstance(value, dict) else 0
+
+    def cut(value: Any, keys: Sequence[str], above: int) -> Any:
+        if isinstance(value, list):
+            return [cut(item, keys, above - 1) for item in value] if above else value[offset:]
+        if keys and isinstance(value, dict) and keys[0] in value:
+            return {**value, keys[0]: cut(value[keys[0]], keys[1:], above)}
+        return value[offset:] if isinstance(value, str) and above < 0 else value
+
+    named = [key for key, value in data.items() if isinstance(value, list) and key not in _KEPT]
+    for field in dict.fromkeys(fields or named) if offset else ():
+        keys = field.split(".")
+        data = cut(data, keys, lists(data, keys) - 1 if fields else 0)
+    return data
 
 
 def _only(data: Data, fields: Sequence[str]) -> Data:
@@ -119,11 +171,20 @@ def _only(data: Data, fields: Sequence[str]) -> Data:
     return kept
 
 
-def _shortened(data: Data, limit: int, rest: str, *, decisions: int | None, texts: bool = True) -> Data:
+def _shortened(
+    data: Data,
+    limit: int,
+    rest: str,
+    *,
+    decisions: int | None,
+    rows: int | None = None,
+    texts: bool = True,
+    plain: bool = False,
+) -> Data:
     """Return an answer whose lists have at most `limit` records, with what was cut and the command for it.
 
-    Lists of the answer itself have one at least; those of decisions at most `decisions`, or all. With `texts`
-    long ones are cut, too.
+    Lists of the answer itself have one at least, or at most `rows`; those of decisions at most `decisions`,
+    or all. With `texts` long ones are cut, too; with `plain` no list that holds no records.
     """
     shown: dict[str, list[int]] = {}
 
@@ -137,16 +198,16 @@ def _shortened(data: Data, limit: int, rest: str, *, decisions: int | None, text
             return {
                 key: part if key in _NEVER_CUT else cut(part, f"{path}.{key}") for key, part in value.items()
             }
-        if texts and isinstance(value, str) and len(value) > (most := _TEXT * (limit + 1)):
+        if texts and isinstance(value, str) and " " in value and len(value) > (most := _TEXT * (limit + 1)):
             note(path, most, len(value))
             return f"{value[: most - 3]}..."
         if not isinstance(value, list):
             return value
-        most = max(limit, _PLAIN)
+        most = len(value) if plain else max(limit, _PLAIN)
         if any(map(_is_decision, value)):
             most = len(value) if decisions is None else decisions
         elif any(isinstance(item, dict) and item.keys() != _SUBJECT for item in value):
-            most = limit if "." in path else max(limit, 1)
+            most = limit if "." in path else max(limit if rows is None else rows, 1)
         if len(value) > most:
             note(path, most, len(value))
         return [cut(item, path) for item in value[:most]]
@@ -160,7 +221,7 @@ def _shortened(data: Data, limit: int, rest: str, *, decisions: int | None, text
 
 
 def _is_decision(item: Any) -> bool:
-    return isinstance(item, dict) and ("outcome" in item or "decision" in item)
+    return isinstance(item, dict) and not {"outcome", "decision", "verdict"}.isdisjoint(item)
 
 
 def _filled(value: Any, never: Collection[Any] = (None, "", [], {})) -> Any:

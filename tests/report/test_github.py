@@ -8,9 +8,21 @@ from typing import cast
 
 import pytest
 
+from inductor_probe.model.accuracy import AccuracyOutput, CodeLine, GraphAccuracy, WrongValue
 from inductor_probe.model.expectation import Checked, ExpectOutput, expectation_of
 from inductor_probe.model.op_check import OpCase, OpCheckOutput, OpChecks, OpFailure
-from inductor_probe.model.perf import CaseKey, CompareOutput, CompareRow, ResultEntry
+from inductor_probe.model.perf import (
+    CaseKey,
+    ColumnFacts,
+    ColumnResult,
+    CompareOutput,
+    CompareRow,
+    Interpreter,
+    PerfOutput,
+    ResultEntry,
+    RowFailure,
+    RowResult,
+)
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.report.document import Column, Line, Table
 from inductor_probe.report.github import Annotation, annotation_lines, annotations_of, summary_text
@@ -48,6 +60,41 @@ def test_wrong_operators_and_regressions_are_errors_that_name_what_is_wrong() ->
     output = CompareOutput(a=entry, b=entry, rows=(slower, other), regressions=1)
     assert [each.message for each in annotations_of(output)] == [
         "check_flip.py rows, compiled: 1.25x (1.20 to 1.30), 4.000 us and 5.000 us"
+    ]
+
+
+def test_a_wrong_value_is_an_error_at_the_users_line() -> None:
+    line = CodeLine("/repo/net.py", 8, "x.argmax()")
+    value = WrongValue(
+        operator="aten.argmax", buffer="buf0", user_line=line, layer="codegen", eager=83, compiled=182,
+        reference=83, elements=1, wrong=1,
+    )  # fmt: skip
+    graph = GraphAccuracy(graph="g", verdict="wrong", wrong=(value,))
+    output = AccuracyOutput(run=Path("r"), verdict="wrong", graphs=(graph,))
+    assert list(annotation_lines(annotations_of(output), "probe accuracy", Path("/repo"))) == [
+        "::error title=probe accuracy,file=net.py,line=8::"
+        "g: aten.argmax is wrong: buf0: eager 83, compiled 182, float64 83"
+    ]
+
+
+def test_graphs_that_differ_are_warnings(probe: Probe, tmp_path: Path) -> None:
+    first, second = (str(DUMPS / "torch-2.13.0-cpu" / name) for name in ("hflip_cf", "hflip_cl"))
+    ran = probe("diff", first, second, "--github", GITHUB_STEP_SUMMARY=str(tmp_path / "summary"))
+    assert ran.status == 1
+    assert "::warning title=probe diff::the graphs differ" in ran.err
+    assert (tmp_path / "summary").read_text().startswith("## probe diff\n")
+    same = probe("diff", first, first, "--github", GITHUB_STEP_SUMMARY=str(tmp_path / "summary"))
+    assert "::" not in same.err
+
+
+def test_a_row_that_fails_or_computes_something_else_is_an_error() -> None:
+    key = CaseKey("check_flip.py", "rows", (), "cpu", 1)
+    wrong = ColumnResult(ColumnFacts("compiled", problem="wrong", detail="2 elements differ"))
+    rows = (RowResult(key, "", (wrong,)), RowResult(key, "", failure=RowFailure("error", "no memory")))
+    output = PerfOutput(file=Path("f"), name="n", interpreter=cast("Interpreter", None), rows=rows)
+    assert list(annotations_of(output)) == [
+        Annotation("error", "check_flip.py rows, compiled: 2 elements differ"),
+        Annotation("error", "check_flip.py rows: no memory"),
     ]
 
 

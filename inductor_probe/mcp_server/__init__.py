@@ -1,0 +1,19 @@
+"""The door for programs: `probe mcp` serves the verbs as tools of the Model Context Protocol, over stdio.
+
+What was decided here:
+
+- A tool is a row of `tools.TOOLS`: its schema and checks are those of the record of the verb's options, its
+  answer is the record that `--json` prints. A new one is one row.
+- Each call is a process of its own (`child.py`): the server imports neither torch nor what reads dumps. The
+  process ends by Ctrl-C, as in a terminal, when the client takes the call back or the server is gone. What it
+  and the scripts print goes to standard error, and to the client only where the call fails.
+- An answer is a sentence, the first lines of the screen, and as much of the record as leaves all of it below
+  8,000 bytes (`answers.py`). What was cut is in `cut`; `rest` is the call that goes on.
+- A client reads and writes below `--root` (`confined.py`): arguments are judged before a process starts, and
+  in it each file as it is opened, with the links in its path. What runs code needs `--allow-run`,
+  and what was not made here never runs: there is no `trust`.
+- What takes longer than a client waits becomes a job (`jobs.py`): the same tool goes on with its id. What
+  runs code is done one after the other, so that no measurement disturbs another.
+
+The package is not called `mcp`, as the SDK is.
+"""
