@@ -11,7 +11,7 @@ import pytest
 
 import inductor_probe as ip
 from inductor_probe.model.decision import DECISIONS_NAME, Decisions
-from inductor_probe.report.plots.drawing import Outline, Unit, outline_of
+from inductor_probe.report.plots.outline import outline_of
 from inductor_probe.store.decisions import write_decisions
 from tests.builders import decision
 from tests.dumps import ANTIALIAS, LATEST, run_in
