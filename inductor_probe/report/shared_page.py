@@ -2,12 +2,12 @@
 
 What was decided here:
 
-- One file, which loads nothing: style, script and data stand in it, and a content policy with the hashes of
-  style and script lets nothing else run. Names in a dump are a stranger's: documents and drawings escape them,
-  jinja2 does so with what the skeleton holds, and the script reads the record as JSON and writes text, never
-  HTML.
-- What is a table or a picture elsewhere is the same here: `html` of a document, the drawing of a notebook, the
-  flame view of `probe profile`. The script adds what a file cannot do without one: panes that follow each
+- One file that loads nothing: style, script and data stand in it, and a content policy with the hashes of
+  style and script lets nothing else run. Names in a dump are a stranger's: documents and drawings escape
+  them, jinja2 does so with what the skeleton holds, and the script reads the record as JSON and writes text,
+  never HTML.
+- What is a table or a picture elsewhere is the same here: `html` of a document, the drawing of a notebook,
+  the flame view of `probe profile`. The script adds what a file cannot do without one: panes that follow each
   other, tables that sort and filter, the address.
 """
 

@@ -20,7 +20,9 @@ VERBS = [verb for verbs in cli.VERBS.values() for verb in verbs]
 OF_THE_ANSWER = {"output_format", "json", "json_schema", "fields", "limit", "compact", "github", "help_all"}
 """How an answer is printed: every verb has these, and they are no part of what is asked for."""
 _IN_ANY_ORDER = "names, and where to look for them, are `words` in any order: `parameters.resolve`"
+_A_FILE = "`Report.html` and `Report.model_explorer` are the texts"
 ON_THE_COMMAND_LINE = {
+    "report": {"output": _A_FILE, "model_explorer": _A_FILE, "force": "Python writes no file"},
     "bench-kernel": {"details": "`Bench.with_details` shows them"},
     "verdict": {"details": "`Bench.with_details` shows them"},
     "check-kernel": {"words": _IN_ANY_ORDER},

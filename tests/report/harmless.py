@@ -13,8 +13,8 @@ ELEMENTS = {
 ATTRIBUTES = {
     "class", "style", "title", "for", "id", "name", "type", "checked", "open", "width", "height", "viewbox",
     "role", "x", "y", "d", "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-dasharray",
-    "text-anchor", "font-size", "font-family", "transform", "clip-path", "version", "href", "rx", "data-name",
-    "stroke-width",
+    "text-anchor", "font-size", "font-family", "transform", "clip-path", "version", "href", "rx",
+    "data-name", "data-nodes", "stroke-width",
 }  # fmt: skip
 
 

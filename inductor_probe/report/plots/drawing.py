@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -126,7 +127,9 @@ def drawing_svg(
         inside += pictures[what].label(_for(ids, what))
         if unit.kernel:
             inside += pictures[what].label(_for(ids, f"kernel {unit.kernel}"), last=True)
-        parts.append(_group(" ".join(filter(None, classes)), unit.name, placed.corners[what], title, inside))
+        folded = sorted(unit.nodes) if len(unit.parts) > 1 else ()
+        names = " ".join(filter(None, classes))
+        parts.append(_group(names, unit.name, placed.corners[what], title, inside, nodes=folded))
     for what, row in rows.items():
         ends = " ip-ends" if row.role != "intermediate" else ""
         marked = " ip-marked" if row.remarks else ""
@@ -142,11 +145,13 @@ def drawing_svg(
     return f'<svg class="ip-map" {size} {box}>{"".join(parts)}</svg>'
 
 
-def _group(classes: str, name: str, corner: Point, title: str, inside: str) -> str:
+def _group(
+    classes: str, name: str, corner: Point, title: str, inside: str, *, nodes: Sequence[str] = ()
+) -> str:
+    """Return a box with its name, and with the nodes that are folded in it."""
+    names = f'data-name="{escaped(name)}"' + (f' data-nodes="{escaped(" ".join(nodes))}"' if nodes else "")
     at = f'transform="translate({corner[0]:.0f} {corner[1]:.0f})"'
-    return (
-        f'<g class="{classes}" data-name="{escaped(name)}" {at}><title>{escaped(title)}</title>{inside}</g>'
-    )
+    return f'<g class="{classes}" {names} {at}><title>{escaped(title)}</title>{inside}</g>'
 
 
 _Line = tuple[tuple[str, str], ...]
@@ -281,16 +286,17 @@ def _wires(
     rows: Mapping[str, LayoutRow],
     reads: Mapping[tuple[str, str], Read],
     missed: Mapping[str, Sequence[str]],
-    path: frozenset[str],
+    path: tuple[str, ...],
 ) -> Iterator[str]:
     """Yield arrows, each as thick as its buffer is large."""
+    steps = {*pairwise(path)}
     for arrow, points in placed.routes.items():
         read = reads.get(arrow)
         kind, _, _ = arrow[0].partition(" ")
         names = [end.partition(" ")[2] for end in arrow]
         row = rows[arrow[0] if kind == "buffer" else arrow[1]]
         classes = " ip-slow" if read and read.slow else ""
-        classes += " ip-path" if path.issuperset(names) else ""
+        classes += " ip-path" if tuple(names) in steps else ""
         patterns = [pattern_text(access.pattern) for access in read.accesses] if read else ["writes"]
         about = f"{', '.join(dict.fromkeys(patterns))}: {row.buffer}, {bytes_text(row.size_bytes)}"
         apart = missed.get(f"read {read.buffer} {read.unit}", ()) if read else ()

@@ -114,6 +114,7 @@ def outline_of(
 
 
 def known_bytes(row: LayoutRow) -> int:
+    """Return the bytes of a buffer, those of the compile where they are symbolic; 0 where not known."""
     size = row.recorded_bytes if row.recorded_bytes is not None else row.size_bytes
     return size if isinstance(size, int) else 0
 
@@ -212,8 +213,8 @@ def _with_ends_beside(outline: Outline) -> Outline:
     )
 
 
-def costly_path(outline: Outline) -> frozenset[str]:
-    """Return the units and buffers of the path through the graph that costs most, by name.
+def costly_path(outline: Outline) -> tuple[str, ...]:
+    """Return the path through the graph that costs most: names of units and buffers in turns, in order.
 
     That is the least time that a call takes where all that may run at once does so.
     """
@@ -224,22 +225,20 @@ def costly_path(outline: Outline) -> frozenset[str]:
     ] = {}  # of a unit: cost up to it, the unit and the buffer before it
     for unit in outline.units:  # in the order of the schedule
         cost, before, through = best.get(unit.name, (0.0, "", ""))
-        best[unit.name] = (cost + unit.cost, before, through)
+        cost += unit.cost
+        best[unit.name] = (cost, before, through)
         for _, buffer in after.get(unit.name, ()):
             for read in readers.get(buffer, ()):
-                if best.get(read.unit, (-1.0, "", ""))[0] < cost + unit.cost:
-                    best[read.unit] = (cost + unit.cost, unit.name, buffer)
-    path: set[str] = set()
-    name = (
-        max(best, key=lambda name: best[name][0], default="")
-        if any(unit.cost for unit in outline.units)
-        else ""
-    )
-    while name and name not in path:
-        _, before, through = best[name]
-        path |= {name, through} - {""}
+                if best.get(read.unit, (-1.0, "", ""))[0] < cost:
+                    best[read.unit] = (cost, unit.name, buffer)
+    if not any(unit.cost for unit in outline.units):
+        return ()
+    name = max(best, key=lambda name: best[name][0])
+    path = [name]
+    while (before := best[name][1]) and before not in path:
+        path += [best[name][2], before]
         name = before
-    return frozenset(path)
+    return tuple(reversed(path))
 
 
 def _part(outline: Outline, name: str) -> Outline:
