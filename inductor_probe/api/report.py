@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -227,7 +228,7 @@ def _processes(run: RunOnDisk) -> Iterator[ReportProcess]:
 
 
 def _missing(runs: Sequence[RunOnDisk], verdicts: Sequence[ReportVerdict]) -> Iterator[str]:
-    name = runs[0].manifest.label if runs[0].manifest and runs[0].manifest.label else runs[0].path.name
+    name = shlex.quote((runs[0].manifest.label if runs[0].manifest else None) or runs[0].path.name)
     if not verdicts:
         yield f"nothing was compared: probe whatif {name} --try-all tries and times what probe why offers"
     if any(run.manifest is None or run.manifest.compile_s is None for run in runs):
