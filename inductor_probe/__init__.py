@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         results,
     )
     from inductor_probe.api.profile import Profiles
+    from inductor_probe.api.report import Report, report_of
     from inductor_probe.api.rows import (
         Causes,
         ConfigSweeps,
@@ -88,17 +89,15 @@ __version__ = "0.1.0"
 __all__ = [
     "Accuracy", "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "CheckedKernels",
     "Compare", "CompileTimeRows", "ConfigSweeps", "CppProgram", "Diff", "Expectations", "Explanations",
-    "FusionRows", "Graph",
-    "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "NotSavedError", "OpCheck",
-    "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError", "Profiles", "ResultRows",
-    "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "accuracy",
-    "ask_compiler", "asm", "bench_kernel", "candidates_of", "check", "check_kernel", "check_op", "compare",
-    "compile_graph", "compile_time", "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp",
-    "find_kernel",
-    "find_kernels", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results",
-    "open_run", "overview", "perf", "plan_removal", "profile", "recording", "remove_run", "results",
-    "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif",
-    "why",
+    "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError",
+    "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError",
+    "Profiles", "Report", "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf",
+    "WrittenBenchFile", "accuracy", "ask_compiler", "asm", "bench_kernel", "candidates_of", "check",
+    "check_kernel", "check_op", "compare", "compile_graph", "compile_time", "debug", "diff", "doctor",
+    "dump", "expect", "explain", "export_cpp", "find_kernel", "find_kernels", "fusion", "kernels",
+    "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run", "overview", "perf",
+    "plan_removal", "profile", "recording", "remove_run", "report_of", "results", "rewrite", "rewrites",
+    "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -117,6 +116,7 @@ _MODULES = {
     "api.overview": "Overview overview",
     "api.perf": "Compare NotSavedError PerfTable ResultRows compare open_results perf results",
     "api.profile": "Profiles",
+    "api.report": "Report report_of",
     "api.rows": "Causes ConfigSweeps Explanations FusionRows KernelRows LayoutRows NodeRows RewriteRows "
     "Tunings",
     "api.runs": "RunList plan_removal remove_run runs",

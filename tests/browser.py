@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,6 +66,18 @@ class Browser:
         self._ask("Page.navigate", url=url)
         self.wait_for(f"location.href == {json.dumps(url)} && document.readyState == 'complete'")
 
+    def look(self, width: int, height: int, *, dark: bool = False) -> None:
+        """Show pages in a window of this size, in the colours of a light or a dark system."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._ask("Emulation.setDeviceMetricsOverride", **size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._ask("Emulation.setEmulatedMedia", features=[scheme])
+
+    def picture(self, *, whole: bool = False) -> bytes:
+        """Return what is shown as PNG; with `whole` also what is below the window."""
+        answer = self._ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        return b64decode(answer["data"])
+
     def wait_for(self, expression: str) -> Any:
         """Wait until a JavaScript expression is true; return its value."""
         end = time.monotonic() + _PATIENCE
@@ -88,6 +101,18 @@ class Browser:
             self._ask(
                 "Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1
             )
+
+    def press(self, key: str) -> None:
+        """Press a key, and let go of it."""
+        text = {"text": key} if len(key) == 1 else {}
+        for kind in ("keyDown", "keyUp"):
+            self._ask("Input.dispatchKeyEvent", type=kind, key=key, **(text if kind == "keyDown" else {}))
+
+    def point(self, element: str) -> None:
+        """Move the pointer to the middle of what an expression gives, where it can be seen."""
+        box = f"(b => [b.x + b.width / 2, b.y + b.height / 2])({element}.getBoundingClientRect())"
+        x, y = self.wait_for(box)
+        self._ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def type(self, text: str) -> None:
         """Type into what has the focus."""

@@ -24,6 +24,7 @@ from inductor_probe.analysis.symbols import symbols
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.formula import Formula
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
 from inductor_probe.model.kernels import KernelRow
@@ -197,6 +198,13 @@ def _node_part(graph: CompiledGraph, leaf: SchedulerNode, row: NodeRow) -> NodeP
         unmet=leaf.unmet_dependencies,
         body=leaf.body.span if leaf.body is not None else None,
     )
+
+
+def formulas(graph: CompiledGraph) -> dict[str, Formula]:
+    """Return what each unfused node computes, by its name; those without a loop body are left out."""
+    rows = {row.node: row for row in node_rows(graph)}
+    parts = (_node_part(graph, leaf, rows[leaf.name]) for leaf in index_of(graph).nodes.leaves if leaf.body)
+    return {part.row.node: part.formula for part in parts if part.formula is not None}
 
 
 def _buffer_page(graph: CompiledGraph, name: str) -> BufferPage:

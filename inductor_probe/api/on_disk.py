@@ -72,6 +72,16 @@ class GraphOnDisk:
         profile = profile_of_graph(self.run.path, self.path, self.folder.name)
         return times_of(profile) if profile is not None else Times(self._kernel_seconds())
 
+    @property
+    def node_seconds(self) -> dict[str, float]:
+        """What each node after fusion takes in a call, where the graph was profiled; else nothing."""
+        from inductor_probe.analysis.nodes import node_rows
+        from inductor_probe.analysis.profiled import node_seconds
+        from inductor_probe.store.profiles import profile_of_graph
+
+        profile = profile_of_graph(self.run.path, self.path, self.folder.name)
+        return node_seconds(node_rows(self.generated), profile) if profile is not None else {}
+
     def forget_times(self) -> None:
         """Have `times` read anew: something was measured since."""
         self.__dict__.pop("times", None)

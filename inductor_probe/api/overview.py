@@ -116,8 +116,9 @@ def overview_of(
         raise run.empty()
     compiled = [graph for graph in graphs if not graph.compiled.failures]
     chosen = _heaviest(compiled)
-    why = "it was not to be measured" if not measure else ""
-    if measure and chosen and (again or not _is_measured(run, chosen)):
+    known = bool(chosen) and _is_measured(run, chosen)
+    why = "" if measure or known else "it was not to be measured"
+    if measure and chosen and (again or not known):
         why = _measured(chosen, settings, trust, progress)
         for graph in chosen:
             graph.forget_times()

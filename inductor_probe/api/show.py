@@ -29,12 +29,12 @@ from inductor_probe.model.pages import (
 )
 from inductor_probe.model.runs import RunSummary
 from inductor_probe.model.span import Problem
-from inductor_probe.report.document import Document, Line, Picture, apart, by_graph
+from inductor_probe.report.document import Document, Picture, apart, by_graph
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
-    from inductor_probe.report.plots.drawing import Outline
+    from inductor_probe.report.plots.outline import Outline
 
 _WIDTH = 100
 """Columns of a formula in JSON."""
@@ -180,13 +180,14 @@ class Drawing(Shown):
 
     @cached_property
     def outline(self) -> Outline:
-        """What is drawn."""
+        """What is drawn; of a graph of many nodes neighbours are folded."""
         from inductor_probe.analysis.layouts import layouts
         from inductor_probe.analysis.nodes import node_rows
-        from inductor_probe.report.plots.drawing import outline_of
+        from inductor_probe.report.plots.outline import MOST_UNITS, outline_of
 
-        graph = self.graph.generated
-        return outline_of(node_rows(graph), layouts(graph), self.around)
+        rows = node_rows(self.graph.generated)
+        seconds = self.graph.node_seconds
+        return outline_of(rows, layouts(self.graph.generated), self.around, seconds=seconds, most=MOST_UNITS)
 
     @property
     def output(self) -> Output:
@@ -197,29 +198,27 @@ class Drawing(Shown):
     def document(self) -> Document:
         """The drawing where pictures are shown, and its nodes in a table."""
         from inductor_probe.report.pages.nodes import node_table
-        from inductor_probe.report.plots.drawing import MOST_UNITS, too_many
 
-        if len(self.outline.units) > MOST_UNITS:
-            yield Line((too_many(self.outline), "dim"))
-        else:
-            yield Picture(lambda: self.html)
+        yield Picture(lambda: self.html)
         yield from node_table([row for unit in self.outline.units for row in unit.rows])
 
     @property
     def html(self) -> str:
-        """The drawing alone, with the page of each box to choose; empty where it would have too many."""
+        """The drawing alone, with the page of each box to choose."""
         from inductor_probe.analysis.causes.causes import graph_causes
         from inductor_probe.analysis.kernels import kernel_rows
-        from inductor_probe.report.plots.drawing import MOST_UNITS, drawing_html, missed_of
+        from inductor_probe.report.html import html
+        from inductor_probe.report.pages.nodes import node_table
+        from inductor_probe.report.plots.drawing import drawing_html
+        from inductor_probe.report.plots.outline import missed_of
 
         outline = self.outline
-        if len(outline.units) > MOST_UNITS:
-            return ""
         kernels = {unit.kernel for unit in outline.units}
         boxes = [("node", unit.name) for unit in outline.units]
         boxes += [("buffer", row.buffer) for row in outline.buffers]
         boxes += [("kernel", row.name) for row in kernel_rows(self.graph.generated) if row.name in kernels]
-        panels = {f"{kind} {name}": self._page(name) for kind, name in boxes}
+        folded = {unit.name: html(node_table(unit.rows)) for unit in outline.units if len(unit.parts) > 1}
+        panels = {f"{kind} {name}": folded.get(name) or self._page(name) for kind, name in boxes}
         return drawing_html(outline, panels, missed_of(outline, graph_causes(self.graph.compiled).causes))
 
     def _page(self, name: str) -> str:

@@ -40,6 +40,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "nodes": ("graphs", "The scheduler's nodes in a table."),
         "kernels": ("graphs", "The generated kernels in a table, with what their code shows."),
         "show": ("graphs", "One graph, node, buffer or kernel on one page."),
+        "report": ("graphs", "One page of HTML about a run, or about two, to share."),
     },
     "Why": {
         "why": ("graphs", "Each decision of the compiler: its cause, and what would change it."),

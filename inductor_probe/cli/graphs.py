@@ -25,13 +25,14 @@ from inductor_probe.options.reading import (
     KernelsOptions,
     LayoutsOptions,
     NodesOptions,
+    ReportOptions,
     ShowOptions,
     TuningsOptions,
     WhyOptions,
 )
 from inductor_probe.report.document import Code
 from inductor_probe.report.pages.kernels import LEXERS
-from inductor_probe.report.units import one_word
+from inductor_probe.report.units import bytes_text, one_word
 
 
 def _words(metavar: str) -> click.Argument:
@@ -192,6 +193,43 @@ def diff(options: DiffOptions, shown: DiffShown, *, output_format: OutputFormat)
         document = code_page(diff.code(None if code == _EVERY_KERNEL else code))
     status = give(diff, output_format, document=document, ok=diff.equal)
     return screen.warn(diff.problems) or status
+
+
+class ReportShown(Struct, frozen=True):
+    """Where the page goes, and in which form: `Report.html` and `model_explorer` in Python.
+
+    Attributes:
+        output: Write the page to this file.
+        model_explorer: Write the graphs for Model Explorer, instead of the page.
+        force: Overwrite FILE.
+    """
+
+    output: Annotated[Path, Typed("file", "FILE", "--output -o")] = Path("report.html")
+    model_explorer: bool = False
+    force: bool = False
+
+
+@verb(ReportOptions, ReportShown)
+def report(options: ReportOptions, shown: ReportShown, *, output_format: OutputFormat) -> int:
+    """Write one page of HTML about a run: overview, graphs, lines, kernels, decisions, times, verdicts.
+
+    It is one file that needs no network: mail it, or put it into an issue. With RUN_B it has what changed
+    between both, too. Nothing is run or measured for it: what is missing is named on it, with the command
+    that adds it. With --json what the page shows is printed, and no page is written.
+
+    RUN is a run or a graph: a path, a name, a label, or the start of one; the latest run if left out.
+    """
+    report = ip.report_of(options)
+    if output_format == "json":
+        give(report, output_format)
+        return screen.warn(report.record.problems)
+    text = report.model_explorer if shown.model_explorer else report.html
+    screen.write_output(shown.output, text, force=shown.force)
+    give(report, output_format)
+    size = bytes_text(len(text.encode()))
+    how = "Model Explorer" if shown.model_explorer else "a browser"
+    screen.say(f"written: {screen.relative(shown.output.absolute())} ({size}): open it in {how}")
+    return screen.warn(report.record.problems)
 
 
 class Annotation(Struct, frozen=True):

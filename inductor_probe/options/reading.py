@@ -136,6 +136,18 @@ class DiffOptions(Struct, frozen=True):
     b: Annotated[Target, Typed("run or graph", "[B]")] = None
 
 
+class ReportOptions(Struct, frozen=True):
+    """What the page of `probe report` is about.
+
+    Attributes:
+        a: A run or graph; the latest run if left out.
+        b: What is compared with it; nothing if left out.
+    """
+
+    a: Annotated[Target, Typed("run or graph", "[RUN]")] = None
+    b: Annotated[Target, Typed("run or graph", "[RUN_B]")] = None
+
+
 class TuningsOptions(Struct, frozen=True):
     """Whose autotuning `probe tunings` shows.
 

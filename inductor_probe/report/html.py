@@ -68,33 +68,39 @@ _RULES = (
 .ip-c{color:var(--ip-dim);font-style:italic}.ip-f{color:var(--ip-yellow)}.ip-x{color:var(--ip-red)}
 .ip.ip svg{display:block;max-width:none;color:inherit;overflow:visible}.ip svg text{fill:currentColor}
 .ip.ip .ip-figure svg{max-width:100%;height:auto}
-.ip td svg{margin-top:2px}.ip.ip label svg{display:inline-block;vertical-align:-1px}
-.ip-scroll{overflow-x:auto}.ip-map{position:relative;margin:6px 0 4px}
-.ip-map>svg{position:absolute;left:0;top:0}
-.ip-map label{position:absolute;box-sizing:border-box;cursor:pointer;overflow:hidden;white-space:nowrap;
- line-height:16px;text-overflow:ellipsis;margin:0;MONO}
-.ip-node{border:1px solid #8888;border-left:5px solid var(--ip-of);border-radius:5px;padding:3px 8px;
- background:var(--ip-paper)}
-.ip-buffer{border:1px solid #8888;border-radius:13px;background:var(--ip-paper);padding:3px 11px}
-.ip-buffer.ip-ends{border-width:2px}
-.ip-map .ip-marked{border-color:var(--ip-red)}
-.ip-kernel{color:var(--ip-dim)}.ip-map .ip-kernel{font-size:11px}
-.ip-map label:hover{border-color:var(--ip-blue)}.ip-map .ip-kernel:hover{color:var(--ip-blue)}
-.ip-wire{fill:none;stroke:#888;stroke-width:1.3}.ip-wire.ip-slow{stroke:var(--ip-red);stroke-width:2}
-.ip-tip{fill:#888}.ip-tip.ip-slow{fill:var(--ip-red)}
+.ip td svg{margin-top:2px}
+.ip-scroll{overflow-x:auto}.ip.ip .ip-map{margin:6px 0 4px;MONO}.ip-map foreignObject{overflow:visible}
+.ip-map label{display:block;width:100%;height:100%;border-radius:5px;cursor:pointer;margin:0}
+.ip-map text{white-space:pre}.ip.ip .ip-map .ip-bold{font-weight:600}
+.ip-box{fill:var(--ip-paper);stroke:#8888}.ip-of{fill:var(--ip-of,#888)}.ip-buffer .ip-box{stroke:#8886}
+.ip-ends .ip-box{stroke-width:2}.ip-marked .ip-box{stroke:var(--ip-red)}.ip-fold .ip-box{stroke-dasharray:5 3}
+.ip-node.ip-path .ip-box,.ip-buffer.ip-path .ip-box{stroke:var(--ip-yellow);stroke-width:2.5}
+.ip-map text.ip-share,.ip-map text.ip-beside,.ip.ip .ip-map .ip-dim{fill:var(--ip-dim)}
+.ip.ip .ip-map .ip-kernel{fill:var(--ip-dim);font-size:11px}.ip-map text.ip-beside{font-size:11px}
+.ip-map .ip-red{fill:var(--ip-red)}.ip-map .ip-green{fill:var(--ip-green)}
+.ip-map .ip-yellow{fill:var(--ip-yellow)}
+.ip-map .ip-cyan{fill:var(--ip-cyan)}.ip-cost{fill:var(--ip-yellow)}.ip-tie{stroke:#8888}
+.ip-node:hover .ip-box,.ip-buffer:hover .ip-box{stroke:var(--ip-blue)}
+.ip-wire{fill:none;stroke:#8889}.ip-wire.ip-path{stroke:var(--ip-yellow)}.ip-wire.ip-slow{stroke:var(--ip-red)}
+.ip-tip{fill:#888}.ip-tip.ip-path{fill:var(--ip-yellow)}.ip-tip.ip-slow{fill:var(--ip-red)}
+.ip-k0{--ip-of:#3b82f6}.ip-k1{--ip-of:#e08c1a}.ip-k2{--ip-of:#3fa35b}.ip-k3{--ip-of:#a371f7}
+.ip-k4{--ip-of:#e5534b}.ip-k5{--ip-of:#1aa3a8}.ip-k6{--ip-of:#d4679f}.ip-k7{--ip-of:#8a8f29}
+INDENTS
 .ip-pick{position:absolute;opacity:0;pointer-events:none}
 .ip-panel{display:none;border-top:1px solid #8885;padding-top:6px}.ip-pick:checked+.ip-panel{display:block}
 .ip-legend{display:flex;flex-wrap:wrap;gap:2px 18px;margin:4px 0;font-size:12px}
 .ip-legend label{cursor:pointer}.ip-legend i{display:inline-block;width:5px;height:12px;margin-right:6px;
  background:var(--ip-of);vertical-align:-1px}
 """.replace("MONO", _MONO)
+    .replace("INDENTS", "".join(f".ip-i{width}{{margin-left:{width}ch}}" for width in range(1, 25)))
     .replace("\n ", "")
     .replace("\n", "")
 )
-STYLE = (
-    f"<style>.ip{{{_LIGHT}}}{','.join(_DARK_PLACES)}{{{_DARK}}}"
-    f"@media(prefers-color-scheme:dark){{.by-system .ip{{{_DARK}}}}}{_RULES}</style>"
+RULES = (
+    f".ip{{{_LIGHT}}}{','.join(_DARK_PLACES)}{{{_DARK}}}"
+    f"@media(prefers-color-scheme:dark){{.by-system .ip{{{_DARK}}}}}{_RULES}"
 )
+STYLE = f"<style>{RULES}</style>"
 """For all that stands in an element of class `ip`; it touches nothing else of the page around."""
 
 
@@ -167,7 +173,7 @@ def _line(inside: str, indent: int = 0) -> str:
 
 
 def _indented(inside: str, indent: int) -> str:
-    return f'<div style="margin-left:{indent}ch">{inside}</div>' if indent else inside
+    return f'<div class="ip-i{min(indent, 24)}">{inside}</div>' if indent else inside
 
 
 def _folded(title: str, inside: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from inductor_probe.cli import VERBS
 from tests.builders import manifest_text
+from tests.cli.test_options import PYTHON_NAMES
 from tests.discovery.test_discover import FIRST, LATEST
 from tests.dumps import run_in
 
@@ -115,5 +116,5 @@ def test_what_cannot_be_read_offers_nothing_and_says_nothing(here: Path) -> None
 def test_dir_of_the_package_shows_the_verbs() -> None:
     code = "import inductor_probe as ip; print(*dir(ip))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    verbs = {verb.replace("-", "_") for table in VERBS.values() for verb in table}
+    verbs = {PYTHON_NAMES.get(verb, verb.replace("-", "_")) for table in VERBS.values() for verb in table}
     assert verbs <= set(shown.split())

@@ -38,6 +38,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "nodes": ("cpu",),
     "kernels": ("cpu",),
     "show": ("op0", "cpu"),
+    "report": ("cpu", "--force"),
     "why": ("cpu",),
     "explain": ("few-shared-bytes",),
     "layouts": ("cpu",),

@@ -58,6 +58,7 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "nodes": (("RUN",),),
     "kernels": (("RUN",),),
     "show": (("RUN",),),
+    "report": (("RUN",), ("RUN", "RUN"), ("RUN", "--model-explorer")),
     "layouts": (("RUN",),),
     "fusion": (("RUN",),),
     "diff": (("RUN", "RUN"),),

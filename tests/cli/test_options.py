@@ -20,7 +20,9 @@ VERBS = [verb for verbs in cli.VERBS.values() for verb in verbs]
 OF_THE_ANSWER = {"output_format", "json", "json_schema", "fields", "limit", "compact", "github", "help_all"}
 """How an answer is printed: every verb has these, and they are no part of what is asked for."""
 _IN_ANY_ORDER = "names, and where to look for them, are `words` in any order: `parameters.resolve`"
+_A_FILE = "`Report.html` and `Report.model_explorer` are the texts"
 ON_THE_COMMAND_LINE = {
+    "report": {"output": _A_FILE, "model_explorer": _A_FILE, "force": "Python writes no file"},
     "bench-kernel": {"details": "`Bench.with_details` shows them"},
     "verdict": {"details": "`Bench.with_details` shows them"},
     "check-kernel": {"words": _IN_ANY_ORDER},
@@ -89,8 +91,16 @@ IN_PYTHON = {
 """What is not typed, and why."""
 
 
+PYTHON_NAMES = {"report": "report_of"}
+"""Of verbs that a room is called like."""
+
+
+def function_of(verb: str) -> Any:
+    return getattr(ip, PYTHON_NAMES.get(verb, verb.replace("-", "_")))
+
+
 def record_of(verb: str) -> type[Struct]:
-    return options_verb.record_of(getattr(ip, verb.replace("-", "_")))
+    return options_verb.record_of(function_of(verb))
 
 
 def command_of(verb: str) -> click.Command:
@@ -105,7 +115,7 @@ def test_all_faces_of_a_verb_have_the_same_options(verb: str) -> None:
     names = set(record.__struct_fields__)
     typed = {parameter.name for parameter in command_of(verb).params} - OF_THE_ANSWER
     assert typed - set(ON_THE_COMMAND_LINE.get(verb, ())) == names - set(IN_PYTHON.get(verb, ()))
-    python = inspect.signature(getattr(ip, verb.replace("-", "_"))).parameters
+    python = inspect.signature(function_of(verb)).parameters
     assert set(python) == names
     schema = input_schema(record)
     assert set(schema["$defs"][record.__name__]["properties"]) == names

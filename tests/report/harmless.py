@@ -8,12 +8,13 @@ VOID = {"br", "input"}
 ELEMENTS = {
     "style", "div", "span", "b", "i", "br", "pre", "table", "thead", "tbody", "tr", "th", "td", "details",
     "summary", "label", "input", "svg", "title", "rect", "path", "text", "g", "defs", "clippath", "use",
-    "p", "ul", "li", "strong", "h3", "h4", "code",
+    "p", "ul", "li", "strong", "h3", "h4", "code", "tspan", "foreignobject",
 }  # fmt: skip
 ATTRIBUTES = {
     "class", "style", "title", "for", "id", "name", "type", "checked", "open", "width", "height", "viewbox",
     "role", "x", "y", "d", "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-dasharray",
-    "text-anchor", "font-size", "font-family", "transform", "clip-path", "version", "href",
+    "text-anchor", "font-size", "font-family", "transform", "clip-path", "version", "href", "rx",
+    "data-name", "data-nodes", "stroke-width",
 }  # fmt: skip
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import inductor_probe as ip
+from inductor_probe.analysis.profiled import node_seconds
 from inductor_probe.model.decision import DECISIONS_NAME, Decisions
-from inductor_probe.report.plots.drawing import Outline, Unit, outline_of
+from inductor_probe.model.profile import LineTime, NestTime, Profile
+from inductor_probe.report.plots.drawing import drawing_svg
+from inductor_probe.report.plots.folding import fold
+from inductor_probe.report.plots.outline import MOST_UNITS, costly_path, outline_of
 from inductor_probe.store.decisions import write_decisions
 from tests.builders import decision
 from tests.dumps import ANTIALIAS, LATEST, run_in
@@ -82,8 +88,11 @@ def test_every_box_is_there_and_can_be_chosen(antialias: ip.Graph) -> None:
     assert wanted == set(ids)
     assert len(found.of_class("ip-panel")) == len(ids)
     (checked_,) = (each for each in found.of_class("ip-pick") if "checked" in each)
-    (first,) = (each for each in found.of_class("ip-node") if each["for"] == checked_["id"])
-    assert first["title"] == "op1"  # it pays, so it is what the reader looks for
+    labels = [attributes["for"] for tag, attributes in found.elements if tag == "label"]
+    names = [attributes["data-name"] for tag, attributes in found.elements if tag == "g"]
+    kernels, labels = labels[:1], labels[1:]
+    assert kernels
+    assert names[labels.index(checked_["id"]) // 2] == "op1"  # it pays, so a reader looks for it
 
 
 def test_only_the_non_contiguous_read_is_red(antialias: ip.Graph) -> None:
@@ -99,17 +108,51 @@ def test_two_drawings_on_one_page_do_not_share_choices(antialias: ip.Graph) -> N
     assert not names[0] & names[1]
 
 
-def test_a_graph_of_hundreds_says_how_to_draw_a_part(
-    antialias: ip.Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = antialias.nodes()[0]
-    many = Outline(tuple(Unit(f"op{number}", (row,)) for number in range(200)), (), (), ())
-    drawing = antialias.draw()
-    monkeypatch.setattr(drawing, "outline", many)
-    text = checked(drawing._repr_html_()).text
-    assert "200 nodes after fusion, too many for a drawing" in text
-    assert "graph.draw(" in text
-    assert drawing.html == ""
+def test_a_graph_of_hundreds_is_folded_and_every_node_is_in_a_box(antialias: ip.Graph) -> None:
+    rows = antialias.nodes()
+    many = [
+        replace(rows[number % 4], node=f"op{number}", writes=rows[number % 4].writes) for number in range(200)
+    ]
+    outline = outline_of(many, antialias.layouts(), most=MOST_UNITS)
+    assert len(outline.units) <= MOST_UNITS
+    assert [row.node for unit in outline.units for row in unit.rows] == [row.node for row in many]
+    (layers,) = (unit for unit in outline.units if unit.period)
+    assert len(layers.parts) % layers.period == 0
+    assert len(layers.parts) > 190
+    found = checked(drawing_svg(outline, {}))
+    assert "as above" in found.text
+    (box,) = found.of_class("ip-fold")
+    assert set(box["data-nodes"].split()) == layers.nodes
+
+
+@pytest.mark.parametrize("most", [3, 7, 60])
+def test_nodes_of_small_cost_are_folded_between_those_of_the_greatest(most: int) -> None:
+    costs = [1.0 * (number % 17 == 3) * number for number in range(150)]
+    runs = fold(range(150), costs, most)
+    assert len(runs) <= most
+    assert [place for run in runs for place in range(run.first, run.last)] == [*range(150)]
+    heaviest = sorted(range(150), key=lambda place: -costs[place])[: min((most - 1) // 2, 9)]
+    assert {(place, place + 1) for place in heaviest} <= {(run.first, run.last) for run in runs}
+
+
+def test_the_path_that_takes_most_time_is_marked_and_not_that_of_most_bytes(antialias: ip.Graph) -> None:
+    nodes, buffers = antialias.nodes(), antialias.layouts()
+    by_bytes = costly_path(outline_of(nodes, buffers))
+    by_time = costly_path(outline_of(nodes, buffers, seconds={"op2": 9.0, "op3": 1.0}))
+    assert by_time == ("op2", "buf2", "op3")
+    assert by_bytes == ("op0", "buf0", "op1", "buf1", "op3")
+
+
+def test_seconds_of_a_launch_are_those_of_its_loop_nests(antialias: ip.Graph) -> None:
+    rows = antialias.nodes()
+    (line,) = rows[0].link.launches
+    whole = LineTime(line, "kernel(buf0)", "launch", "kernel", 8.0, 0.0, 1.0, 1)
+    nests = tuple(
+        NestTime("kernel", number, None, 0, 0, (), seconds, 0.0, 0.0, nodes=(f"op{number}",))
+        for number, seconds in ((1, 1.0), (2, 3.0))
+    )
+    profile = Profile("g", "2", "cpu", 1, "tsc", 8.0, 8.0, 0.0, 1, (), nests, (whole,))
+    assert node_seconds(rows, profile) == {"op0": 0.0, "op1": 2.0, "op2": 6.0, "op3": 0.0}
 
 
 def test_a_damaged_graph_is_drawn_as_far_as_it_is_read(
@@ -154,7 +197,7 @@ def test_what_was_missed_is_marked_where_it_is(tmp_path: Path) -> None:
     write_decisions(graph.path / DECISIONS_NAME, Decisions("2.13.0", kinds, tuple(decisions)))
     drawing = ip.open_graph(graph.path).draw()
     found = checked(drawing._repr_html_())
-    titles = [each["title"] for name in ("ip-node", "ip-buffer") for each in found.of_class(name)]
+    titles = re.findall(r'class="ip-(?:node|buffer)[^>]*><title>(.*?)</title>', drawing.html, re.DOTALL)
     marked = [title for title in titles if "! " in title]
     assert [title.splitlines()[0].split(",")[0] for title in marked] == ["op0", "intermediate buf2"]
     assert "op0 is scalar" in marked[0]

@@ -43,8 +43,8 @@ def test_what_the_guide_writes_shows_itself(code: str) -> None:
 def test_the_guide_names_every_notebook_and_the_command() -> None:
     targets = re.findall(r"^([\w-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
     assert set(re.findall(r"`make ([\w-]+)`", GUIDE)) == {"notebooks"} <= set(targets)
-    assert len(list((REPOSITORY / "notebooks").glob("*.ipynb"))) == 7
-    assert "Seven notebooks" in GUIDE
+    assert len(list((REPOSITORY / "notebooks").glob("*.ipynb"))) == 8
+    assert "Eight notebooks" in GUIDE
 
 
 def test_the_extra_is_pinned_and_says_why() -> None:

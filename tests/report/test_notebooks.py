@@ -20,7 +20,7 @@ RENDER = runpy.run_path(str(REPOSITORY / "notebooks" / "render.py"))
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("warm")]
 
 
-def test_there_are_seven() -> None:
+def test_there_are_eight() -> None:
     assert [path.stem for path in NOTEBOOKS] == [
         "01_tour",
         "02_channels_last",
@@ -29,6 +29,7 @@ def test_there_are_seven() -> None:
         "05_the_other_decision",
         "06_functions_of_a_notebook",
         "07_a_wrong_result",
+        "08_a_slow_model",
     ]
 
 
@@ -209,3 +210,21 @@ def test_a_wrong_result_is_followed_down_to_its_line(folder: Path) -> None:
     assert "('loop body', '182', 'wrong')" in ran.text("[(step.place")
     assert "return grey.argmax()" in ran.text("wrong.kernel_line")
     assert "aten.argmax" in ran.text("[(change.kind")
+
+
+@pytest.mark.compiles
+@pytest.mark.takes(60)
+def test_a_slow_model_is_followed_from_its_overview_to_a_verdict(folder: Path) -> None:
+    ran = Ran("08_a_slow_model", folder)
+    assert "what was missed there" in ran.text("overview = ip.overview")
+    drawn = ran.html("graph.draw()")
+    assert "layers of" in drawn or "more layer of" in drawn
+    assert "takes most time" in drawn
+    assert 'class="ip-share"' in drawn
+    assert "stride -1" in ran.text("missed = ")
+    assert "scalar (non-contiguous 1 of 2 operations) -> vectorised" in ran.text(
+        "settings = ip.BenchSettings"
+    )
+    assert re.match(r"\('(FASTER|SLOWER|SAME|UNDECIDED)', ", ran.text("(call,) = "))
+    assert "a page about slow: 1 graph" in ran.text("from pathlib")
+    assert (folder / "08_a_slow_model" / "report.html").stat().st_size < 2e6

@@ -67,6 +67,19 @@ def annotate(
     return _Annotator(graph, generated[name], sentence).text(line_directives)
 
 
+def nodes_of_lines(graph: CompiledGraph, kernel: str) -> dict[int, tuple[str, ...]]:
+    """Return which nodes each line of a kernel's text computes for; several where it is not known for which.
+
+    Lines are counted from 1 in `Kernel.source`; those that compute for none are left out.
+    """
+    annotator = _Annotator(graph, index_of(graph).kernels[kernel], None)
+    names = {
+        row + annotator._moved: tuple(dict.fromkeys(n for one in origins for n in (*one.nodes, *one.shared)))
+        for row, origins in annotator._origins().items()
+    }
+    return {row: nodes for row, nodes in sorted(names.items()) if nodes}
+
+
 class NestOrigin(Struct, frozen=True):
     """A loop nest of a C++ kernel: nodes that its lines compute for, lines of the user's, and FX nodes."""
 

@@ -1,172 +1,41 @@
 """A graph as a drawing: nodes and buffers in boxes, arrows between them, and below it what was chosen.
 
-Choosing is a radio button for each box and CSS: it works in a rendered copy without a kernel or a script.
+It is one SVG, the same in a notebook and on the page of `probe report`. In a notebook choosing is a radio
+button for each box and CSS: it works in a rendered copy without a kernel or a script; on the page a script
+does it.
 """
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
-from inductor_probe.model.cause import Cause
-from inductor_probe.model.decision import Decision
-from inductor_probe.model.layouts import Access, LayoutRow
+from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.nodes import NodeBuffer, NodeRow
-from inductor_probe.model.record import grouped
 from inductor_probe.report.html import escaped
 from inductor_probe.report.pages.layouts import FORMAT_STYLES
 from inductor_probe.report.pages.nodes import buffer_text, does, ranges_text
-from inductor_probe.report.pages.why import cause_sentence
-from inductor_probe.report.plots.index_picture import small_picture
+from inductor_probe.report.plots.outline import Outline, Read, Unit, costly_path, known_bytes
 from inductor_probe.report.plots.placing import Placed, Point, place
 from inductor_probe.report.units import bytes_text, counted
 from inductor_probe.report.words.layouts import format_text, pattern_text
 from inductor_probe.report.wrapping import shorten
 
-MOST_UNITS = 60
-"""Nodes after fusion that a drawing has at most: more cannot be taken in."""
-
-_KERNELS = ("#3b82f6", "#e08c1a", "#3fa35b", "#a371f7", "#e5534b", "#1aa3a8", "#d4679f", "#8a8f29")
-_NONE = "#888888"
+_COLOURS = 8
 _LETTER, _LINE = 7.3, 16
 _NAME, _KERNEL_NAME = 30, 36
-
-
-class Unit(Struct, frozen=True):
-    """A node after fusion: its name, and the unfused nodes in it."""
-
-    name: str
-    rows: tuple[NodeRow, ...]
-
-    @property
-    def kernel(self) -> str | None:
-        """What runs it, None where that is not known, or it needs none."""
-        return next((row.link.kernel for row in self.rows if row.link.kernel), None)
-
-    @property
-    def nodes(self) -> frozenset[str]:
-        """The names of its nodes."""
-        return frozenset(row.node for row in self.rows)
-
-
-class Read(Struct, frozen=True):
-    """A unit reads a buffer; `slow` if a remark says that it does so non-contiguously."""
-
-    buffer: str
-    unit: str
-    accesses: tuple[Access, ...]
-    slow: bool = False
-
-
-class Outline(Struct, frozen=True):
-    """A graph, or the part of it around something.
-
-    Attributes:
-        buffers: those that more than their writer uses; what lives inside of one unit is not drawn.
-        writes: unit and buffer.
-    """
-
-    units: tuple[Unit, ...]
-    buffers: tuple[LayoutRow, ...]
-    writes: tuple[tuple[str, str], ...]
-    reads: tuple[Read, ...]
-
-
-def outline_of(nodes: Sequence[NodeRow], buffers: Sequence[LayoutRow], around: str | None = None) -> Outline:
-    """Return what is drawn of a graph.
-
-    Args:
-        nodes: its unfused nodes. buffers: all of its buffers.
-        around: a node, a buffer, a kernel or the start of its name: only what has to do with it, and who
-            is next to that. Nothing is drawn if the graph has none of that name.
-    """
-    groups = grouped(nodes, lambda row: row.top or row.node)
-    units = tuple(Unit(name, tuple(rows)) for name, rows in groups.items())
-    writer = {buffer.name: unit.name for unit in units for row in unit.rows for buffer in row.writes}
-    shown = {row.buffer: row for row in buffers if _is_between(row, units, writer)}
-    writes = tuple((unit, buffer) for buffer, unit in writer.items() if buffer in shown)
-    reads = tuple(
-        Read(
-            name,
-            unit.name,
-            tuple(access for access in shown[name].reads if access.node in unit.nodes),
-            not shown[name].noncontiguous_readers.isdisjoint(unit.nodes),
-        )
-        for unit in units
-        for name in dict.fromkeys(name for row in unit.rows for name in row.reads)
-        if name in shown and writer.get(name) != unit.name
-    )
-    outline = Outline(units, tuple(shown.values()), writes, reads)
-    return outline if around is None else _part(outline, around)
-
-
-def _is_between(row: LayoutRow, units: Sequence[Unit], writer: dict[str, str]) -> bool:
-    producer = writer.get(row.buffer)
-    if row.role == "output" and producer is not None:
-        return True
-    return any(row.buffer in node.reads for unit in units if unit.name != producer for node in unit.rows)
-
-
-def _part(outline: Outline, name: str) -> Outline:
-    """Of a buffer: who writes and reads it, and all they touch. Of a node: its buffers, and who has them."""
-    named = {unit.name for unit in outline.units if _is_meant(unit, name)}
-    of_buffer = {unit for unit, buffer in outline.writes if buffer == name}
-    of_buffer |= {read.unit for read in outline.reads if read.buffer == name}
-    core = of_buffer or named
-    touched = {buffer for unit, buffer in outline.writes if unit in core}
-    touched |= {read.buffer for read in outline.reads if read.unit in core}
-    near = {unit for unit, buffer in outline.writes if buffer in touched}
-    near |= {read.unit for read in outline.reads if read.buffer in touched}
-    names = core if of_buffer else near | core
-    return Outline(
-        tuple(unit for unit in outline.units if unit.name in names),
-        tuple(row for row in outline.buffers if row.buffer in touched),
-        tuple((unit, buffer) for unit, buffer in outline.writes if unit in names and buffer in touched),
-        tuple(read for read in outline.reads if read.unit in names and read.buffer in touched),
-    )
-
-
-def _is_meant(unit: Unit, name: str) -> bool:
-    written = (buffer.name for row in unit.rows for buffer in row.writes)  # inside of it, maybe
-    return name in (unit.name, *unit.nodes, *written) or bool(unit.kernel and unit.kernel.startswith(name))
-
-
-def missed_of(outline: Outline, causes: Sequence[Cause]) -> dict[str, tuple[str, ...]]:
-    """Return what the compiler missed, in sentences, by what is drawn: `node op1`, `buffer buf1`.
-
-    That two nodes were not fused stands at the arrow between them: `read buf1 op3`.
-    """
-    sentences: dict[str, list[str]] = {}
-    for cause in causes:
-        if cause.kind == "missed" and cause.decision is not None:
-            for what in _drawn(outline, cause.decision):
-                sentences.setdefault(what, []).append(cause_sentence(cause))
-    return {what: tuple(texts) for what, texts in sentences.items()}
-
-
-def _drawn(outline: Outline, decision: Decision) -> Iterator[str]:
-    """Yield what in a drawing a decision is about."""
-    if decision.subject_type == "buffer":
-        yield from (f"buffer {name}" for group in decision.subjects for name in group)
-        return
-    sides = [
-        [unit.name for unit in outline.units if not unit.nodes.isdisjoint(group)]
-        for group in decision.subjects
-    ]
-    if len(sides) == 1:
-        yield from (f"node {name}" for name in sides[0])
-    elif len(sides) == 2:
-        written = {buffer for unit, buffer in outline.writes if unit in sides[0]}
-        reads = ((read.buffer, read.unit) for read in outline.reads)
-        yield from (f"read {name} {unit}" for name, unit in reads if name in written and unit in sides[1])
+_MOST_MEMBERS, _MOST_BESIDE = 4, 3
+_LEAST_SHARE = 0.001
 
 
 def drawing_html(
     outline: Outline, panels: Mapping[str, str], missed: Mapping[str, Sequence[str]] | None = None
 ) -> str:
-    """Return a drawing with what there is to say about each of its boxes.
+    """Return a drawing with what there is to say about each of its boxes, for a notebook.
 
     Args:
         outline: what to draw. missed: see `missed_of`.
@@ -179,17 +48,10 @@ def drawing_html(
         f'.ip:has(#{id_}:checked) [for="{id_}"]{{outline:2px solid var(--ip-blue)}}' for id_ in ids.values()
     )
     first = _first(outline, ids)
-    missed = missed or {}
-    parts = (_legend(outline, ids, missed), _map(outline, ids, missed), *_panels(panels, ids, group, first))
-    return f"<style>{style}</style>{''.join(parts)}"
-
-
-def too_many(outline: Outline) -> str:
-    """Say why there is no drawing, and how to get one."""
-    return (
-        f"{counted(len(outline.units), 'node')} after fusion, too many for a drawing: "
-        'graph.draw("buf3") draws what is around a buffer, a node or a kernel'
-    )
+    hint = "choose a node, a buffer or a kernel to read about it below" if ids else ""
+    legend = legend_html(outline, missed or {}, ids, hint)
+    svg = f'<div class="ip-scroll">{drawing_svg(outline, missed or {}, ids)}</div>'
+    return f"<style>{style}</style>{legend}{svg}{''.join(_panels(panels, ids, group, first))}"
 
 
 def _first(outline: Outline, ids: Mapping[str, str]) -> str | None:
@@ -198,141 +60,254 @@ def _first(outline: Outline, ids: Mapping[str, str]) -> str | None:
     return next((what for what in (*slow, *ids) if what in ids), None)
 
 
-def _legend(outline: Outline, ids: Mapping[str, str], missed: Mapping[str, Sequence[str]]) -> str:
-    colours = _colours(outline)
+def legend_html(
+    outline: Outline,
+    missed: Mapping[str, Sequence[str]],
+    ids: Mapping[str, str] | None = None,
+    hint: str = "",
+) -> str:
+    """Return what the marks of a drawing mean, and with `ids` its kernels to choose."""
+    colours = _colours(outline) if ids else {}
     items = "".join(
-        f"<label{_for(ids, f'kernel {name}')}{_style(colour)}><i></i>{escaped(name)}</label>"
+        f'<label{_for(ids or {}, f"kernel {name}")} class="{colour}"><i></i>{escaped(name)}</label>'
         for name, colour in colours.items()
     )
-    hint = "choose a node, a buffer or a kernel to read about it below" if ids else ""
-    slow = "red arrow: a non-contiguous read" if any(read.slow for read in outline.reads) else ""
-    marks = "!: a missed optimisation, which its title says" if missed else ""
-    notes = "".join(f'<span class="ip-dim">{text}</span>' for text in (slow, marks, hint) if text)
+    what = "time" if outline.timed else "bytes"
+    marks = {
+        "red arrow: a non-contiguous read": any(read.slow for read in outline.reads),
+        "!: a missed optimisation, which its title says": bool(missed),
+        f"thick frame: on the path that takes most {what}": bool(costly_path(outline)),
+        f"bar: share of the {'time' if outline.timed else 'bytes of all nodes'}": any(
+            unit.cost for unit in outline.units
+        ),
+        "beside a node: inputs that it alone reads, outputs (→) that only it has": any(
+            unit.beside for unit in outline.units
+        ),
+        "dashed: several nodes, folded": any(len(unit.parts) > 1 for unit in outline.units),
+        "colour on the left: the kernel": not ids and len({unit.kernel for unit in outline.units}) > 1,
+        hint: bool(hint),
+    }
+    notes = "".join(f'<span class="ip-dim">{text}</span>' for text, is_there in marks.items() if is_there)
     return f'<div class="ip-legend">{items}{notes}</div>'
 
 
 def _colours(outline: Outline) -> dict[str, str]:
+    """Return the class of each kernel, which has its colour."""
     names = dict.fromkeys(unit.kernel for unit in outline.units if unit.kernel)
-    return {name: _KERNELS[number % len(_KERNELS)] for number, name in enumerate(names)}
+    return {name: f"ip-k{number % _COLOURS}" for number, name in enumerate(names)}
 
 
-def _map(outline: Outline, ids: Mapping[str, str], missed: Mapping[str, Sequence[str]]) -> str:
-    boxes = {f"node {unit.name}": _unit_size(unit) for unit in outline.units}
-    boxes |= {f"buffer {row.buffer}": _buffer_size(row) for row in outline.buffers}
+def drawing_svg(
+    outline: Outline, missed: Mapping[str, Sequence[str]], ids: Mapping[str, str] | None = None
+) -> str:
+    """Return an outline as SVG; boxes have names as `data-name`, and with `ids` a label to choose them."""
+    ids = ids or {}
+    pictures = {f"node {unit.name}": _Box(_unit_lines(unit), unit.beside) for unit in outline.units}
+    pictures |= {f"buffer {row.buffer}": _Box(_buffer_lines(row)) for row in outline.buffers}
     reads = {(f"buffer {read.buffer}", f"node {read.unit}"): read for read in outline.reads}
     writes = [(f"node {unit}", f"buffer {buffer}") for unit, buffer in outline.writes]
-    placed = place(boxes, [*writes, *reads])
+    inner = {what: box.own for what, box in pictures.items()}
+    placed = place({what: box.size for what, box in pictures.items()}, [*writes, *reads], inner)
+    path = costly_path(outline)
+    rows = {f"buffer {row.buffer}": row for row in outline.buffers}
+    total = sum(unit.cost for unit in outline.units) or 1.0
     colours = _colours(outline)
-    parts = [_wires(placed, reads, missed)]
+    parts = [*_wires(placed, rows, reads, missed, path)]
     for unit in outline.units:
         what = f"node {unit.name}"
-        colour = colours.get(unit.kernel or "", _NONE)
-        parts += _unit(unit, placed.corners[what], ids, colour, missed.get(what, ()))
-    for row in outline.buffers:
-        what = f"buffer {row.buffer}"
-        parts.append(_buffer(row, placed.corners[what], ids, missed.get(what, ())))
-    size = f"width:{placed.width:.0f}px;height:{placed.height:.0f}px"
-    return f'<div class="ip-scroll"><div class="ip-map" style="{size}">{"".join(parts)}</div></div>'
+        colour = colours.get(unit.kernel or "", "")
+        classes = [
+            "ip-node",
+            colour,
+            "ip-path" if unit.name in path else "",
+            "ip-fold" if len(unit.parts) > 1 else "",
+        ]
+        title = "\n".join((unit.name, *(f"! {sentence}" for sentence in missed.get(what, ()))))
+        inside = pictures[what].svg(bool(missed.get(what)), unit.cost / total)
+        inside += pictures[what].label(_for(ids, what))
+        if unit.kernel:
+            inside += pictures[what].label(_for(ids, f"kernel {unit.kernel}"), last=True)
+        folded = sorted(unit.nodes) if len(unit.parts) > 1 else ()
+        names = " ".join(filter(None, classes))
+        parts.append(_group(names, unit.name, placed.corners[what], title, inside, nodes=folded))
+    for what, row in rows.items():
+        ends = " ip-ends" if row.role != "intermediate" else ""
+        marked = " ip-marked" if row.remarks else ""
+        about = f"{row.role} {row.buffer}, {format_text(row, always=True)}"
+        title = "\n".join((about, *(f"! {sentence}" for sentence in missed.get(what, ()))))
+        inside = pictures[what].svg(bool(missed.get(what)), round_=13) + pictures[what].label(_for(ids, what))
+        on_path = " ip-path" if row.buffer in path else ""
+        parts.append(
+            _group(f"ip-buffer{ends}{marked}{on_path}", row.buffer, placed.corners[what], title, inside)
+        )
+    size = f'width="{placed.width:.0f}" height="{placed.height:.0f}"'
+    box = f'viewBox="0 0 {placed.width:.0f} {placed.height:.0f}"'
+    return f'<svg class="ip-map" {size} {box}>{"".join(parts)}</svg>'
 
 
-def _unit_lines(unit: Unit) -> tuple[str, str, str]:
-    """Return the name, what it does, and over which loops."""
-    names = [row.node for row in unit.rows]
-    name = names[0] if len(names) == 1 else f"{names[0]} + {names[1]}"
-    name += f" + {len(names) - 2} more" if len(names) > 2 else ""
+def _group(
+    classes: str, name: str, corner: Point, title: str, inside: str, *, nodes: Sequence[str] = ()
+) -> str:
+    """Return a box with its name, and with the nodes that are folded in it."""
+    names = f'data-name="{escaped(name)}"' + (f' data-nodes="{escaped(" ".join(nodes))}"' if nodes else "")
+    at = f'transform="translate({corner[0]:.0f} {corner[1]:.0f})"'
+    return f'<g class="{classes}" {names} {at}><title>{escaped(title)}</title>{inside}</g>'
+
+
+_Line = tuple[tuple[str, str], ...]
+"""Texts of a line in a box, each with its class."""
+
+
+class _Box(Struct, frozen=True):
+    """What stands in a box, and the inputs beside it."""
+
+    lines: tuple[_Line, ...]
+    beside: tuple[LayoutRow, ...] = ()
+
+    @property
+    def own(self) -> tuple[float, float]:
+        """Width and height of the box alone."""
+        letters = [sum(len(text) for text, _ in line) + len(line) - 1 for line in self.lines]
+        letters[0] += 9 if len(self.lines) > 2 else 2  # a sign, and the share of a node
+        return max(letters) * _LETTER + 26, len(self.lines) * _LINE + 10
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height with what is beside it."""
+        width, height = self.own
+        texts = self._beside()
+        if not texts:
+            return width, height
+        return width + 14 + max(len(text) for text, _ in texts) * _LETTER * 0.92, max(
+            height, len(texts) * _LINE + 4
+        )
+
+    def _beside(self) -> list[tuple[str, str]]:
+        """`arg1_1 f32[64, 64] 16 KiB`, at most three inputs and three outputs (`→`), each with its name."""
+        texts: list[tuple[str, str]] = []
+        for sign, is_output in (("", False), ("→ ", True)):
+            rows = [row for row in self.beside if (row.role == "output") == is_output]
+            shown = rows if len(rows) <= _MOST_BESIDE else rows[: _MOST_BESIDE - 1]
+            for row in shown:
+                text = f"{sign}{shorten(_layout(row), 2 * _NAME)} {bytes_text(row.size_bytes)}"
+                texts.append((text, row.buffer))
+            if rest := rows[len(shown) :]:
+                texts.append((f"{sign}and {len(rest)} more, {bytes_text(sum(map(known_bytes, rest)))}", ""))
+        return texts
+
+    def svg(self, marked: bool, share: float = 0.0, round_: int = 5) -> str:
+        """Return its shapes and texts; `share` of the cost of a graph is a bar at its lower edge."""
+        width, height = self.own
+        parts = [f'<rect class="ip-box" width="{width:.0f}" height="{height:.0f}" rx="{round_}"></rect>']
+        if round_ < _LINE / 2:
+            parts.append(f'<rect class="ip-of" width="5" height="{height:.0f}" rx="2"></rect>')
+        for number, line in enumerate(self.lines):
+            sign = '<tspan class="ip-red ip-bold">! </tspan>' if marked and not number else ""
+            spans = " ".join(
+                f'<tspan class="{classes}">{escaped(text)}</tspan>' if classes else escaped(text)
+                for text, classes in line
+            )
+            parts.append(f'<text x="13" y="{number * _LINE + 17}">{sign}{spans}</text>')
+        if share >= _LEAST_SHARE:
+            text = f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
+            parts.append(f'<text class="ip-share" x="{width - 8:.0f}" y="17" text-anchor="end">{text}</text>')
+            wide = max((width - 12) * share, 1)
+            parts.append(
+                f'<rect class="ip-cost" x="7" y="{height - 4:.0f}" width="{wide:.1f}" height="2.5"></rect>'
+            )
+        for number, (text, name) in enumerate(self._beside()):
+            named = f' data-name="{escaped(name)}"' if name else ""
+            y = number * _LINE + 15
+            parts.append(f'<path class="ip-tie" d="M{width + 9:.0f} {y - 4}h-9"></path>')
+            parts.append(
+                f'<text class="ip-beside"{named} x="{width + 12:.0f}" y="{y}">{escaped(text)}</text>'
+            )
+        return "".join(parts)
+
+    def label(self, target: str, *, last: bool = False) -> str:
+        """Return what a click of the box, or of its last line, chooses in a notebook."""
+        if not target:
+            return ""
+        width, height = self.own
+        y, height = (height - _LINE - 6, _LINE) if last else (0.0, height)
+        size = f'y="{y:.0f}" width="{width:.0f}" height="{height:.0f}"'
+        return f'<foreignObject x="0" {size}><label{target}></label></foreignObject>'
+
+
+def _unit_lines(unit: Unit) -> tuple[_Line, ...]:
+    """Return the name and what it does; the nodes in it where it is fused; loops; and the kernel."""
+    if len(unit.parts) > 1:
+        return _fold_lines(unit)
     last = unit.rows[-1]
-    kinds = list(dict.fromkeys(does(row) for row in unit.rows))
     loops = [ranges_text(row.ranges) for row in unit.rows if row.ranges]
-    mutated = [f"mutates {name}" for row in unit.rows for name in row.mutates]
-    text = ", ".join([*kinds[:2], *mutated[:1]])
-    return name, text, f"loops {loops[-1]}" if loops else last.ir
+    kernel = (shorten(unit.kernel or "no kernel", _KERNEL_NAME), "ip-kernel")
+    below = (((f"loops {loops[-1]}" if loops else last.ir, ""),), (kernel,))
+    if len(unit.rows) == 1:
+        return (((last.node, "ip-bold"), (_does(last), "")), *below)
+    rows = unit.rows if len(unit.rows) <= _MOST_MEMBERS else unit.rows[: _MOST_MEMBERS - 1]
+    members = [((row.node, "ip-bold"), (_does(row), "")) for row in rows]
+    rest = len(unit.rows) - len(rows)
+    more = [((f"and {rest} more", "ip-dim"),)] if rest else []
+    return (((f"{len(unit.rows)} fused", "ip-dim"),), *members, *more, *below)
 
 
-def _unit_size(unit: Unit) -> tuple[float, float]:
-    name, text, loops = _unit_lines(unit)
-    kernel = shorten(unit.kernel or "no kernel", _KERNEL_NAME)
-    letters = max(len(name) + 4 + len(text), len(loops), len(kernel))  # with a sign before the name
-    return letters * _LETTER + 26, 3 * _LINE + 8
-
-
-def _unit(
-    unit: Unit, corner: Point, ids: Mapping[str, str], colour: str, missed: Sequence[str]
-) -> Iterator[str]:
-    name, text, loops = _unit_lines(unit)
-    width, height = _unit_size(unit)
-    kernel = shorten(unit.kernel or "no kernel", _KERNEL_NAME)
-    box = _style(colour, corner, (width, height))
-    below = _style(colour, (corner[0] + 14, corner[1] + 2 * _LINE + 3), (width - 18, _LINE))
-    yield (
-        f'<label class="ip-node"{_for(ids, f"node {unit.name}")}{box} title="{_title(unit.name, missed)}">'
-        f"{_sign(missed)}<b>{escaped(name)}</b>  {escaped(text)}<br>{escaped(loops)}</label>"
-    )
-    yield (
-        f'<label class="ip-kernel"{_for(ids, f"kernel {unit.kernel}")}{below} '
-        f'title="{escaped(unit.kernel or "")}">{escaped(kernel)}</label>'
-    )
-
-
-def _buffer_lines(row: LayoutRow) -> tuple[str, str]:
-    name = buffer_text(NodeBuffer(row.buffer, row.layout))
-    return shorten(name, 2 * _NAME), shorten(bytes_text(row.size_bytes), _NAME)
-
-
-def _buffer_size(row: LayoutRow) -> tuple[float, float]:
-    first, size = _buffer_lines(row)
-    second = len(row.memory_format) + 4 + len(size) + (18 if small_picture(row) else 0)
-    return max(len(first) + 2, second) * _LETTER + 30, 2 * _LINE + 10
-
-
-def _title(text: str, missed: Sequence[str]) -> str:
-    return escaped("\n".join((text, *(f"! {sentence}" for sentence in missed))))
-
-
-def _sign(missed: Sequence[str]) -> str:
-    return '<b class="ip-red">!</b> ' if missed else ""
-
-
-def _buffer(row: LayoutRow, corner: Point, ids: Mapping[str, str], missed: Sequence[str]) -> str:
-    first, size = _buffer_lines(row)
-    name, _, rest = first.partition(" ")
-    ends = " ip-ends" if row.role != "intermediate" else ""
-    marked = " ip-marked" if row.remarks else ""
-    title = _title(f"{row.role} {row.buffer}, {format_text(row, always=True)}", missed)
-    box = _style(_NONE, corner, _buffer_size(row))
+def _fold_lines(unit: Unit) -> tuple[_Line, ...]:
+    layers = len(unit.parts) // unit.period if unit.period else 0
+    what = f"{counted(layers, 'more layer')} of {counted(unit.period, 'node')} as above" if layers else ""
+    what = what if unit.period != 1 else f"{layers} more nodes as above"
+    kernels = len({row.link.kernel for row in unit.rows if row.link.kernel})
     return (
-        f'<label class="ip-buffer{ends}{marked}"{_for(ids, f"buffer {row.buffer}")}{box} title="{title}">'
-        f"{_sign(missed)}<b>{escaped(name)}</b> {escaped(rest)}<br>{_format_chip(row)} "
-        f'<span class="ip-dim">{escaped(size)}</span> {small_picture(row)}</label>'
+        ((unit.name, "ip-bold"),),
+        ((what or counted(len(unit.parts), "node"), ""),),
+        ((counted(kernels, "kernel"), "ip-kernel"),),
     )
 
 
-def _format_chip(row: LayoutRow) -> str:
-    """Return the memory format as a small label."""
+def _does(row: NodeRow) -> str:
+    return ", ".join([does(row), *(f"mutates {name}" for name in row.mutates[:1])])
+
+
+def _layout(row: LayoutRow) -> str:
+    return buffer_text(NodeBuffer(row.buffer, row.layout))
+
+
+def _buffer_lines(row: LayoutRow) -> tuple[_Line, ...]:
+    name, _, rest = shorten(_layout(row), 2 * _NAME).partition(" ")
     colour = FORMAT_STYLES.get(row.memory_format, "")
-    return f'<span class="ip-chip{f" ip-{colour}" if colour else ""}">{escaped(row.memory_format)}</span>'
+    size = shorten(bytes_text(row.size_bytes), _NAME)
+    return (
+        ((name, "ip-bold"), (rest, "")),
+        ((row.memory_format, f"ip-{colour}" if colour else "ip-dim"), (size, "ip-dim")),
+    )
 
 
-def _wires(placed: Placed, reads: Mapping[tuple[str, str], Read], missed: Mapping[str, Sequence[str]]) -> str:
-    parts = []
+def _wires(
+    placed: Placed,
+    rows: Mapping[str, LayoutRow],
+    reads: Mapping[tuple[str, str], Read],
+    missed: Mapping[str, Sequence[str]],
+    path: tuple[str, ...],
+) -> Iterator[str]:
+    """Yield arrows, each as thick as its buffer is large."""
+    steps = {*pairwise(path)}
     for arrow, points in placed.routes.items():
         read = reads.get(arrow)
-        slow = " ip-slow" if read and read.slow else ""
-        text = (
-            ", ".join(dict.fromkeys(pattern_text(access.pattern) for access in read.accesses))
-            if read
-            else "writes"
-        )
+        kind, _, _ = arrow[0].partition(" ")
+        names = [end.partition(" ")[2] for end in arrow]
+        row = rows[arrow[0] if kind == "buffer" else arrow[1]]
+        classes = " ip-slow" if read and read.slow else ""
+        classes += " ip-path" if tuple(names) in steps else ""
+        patterns = [pattern_text(access.pattern) for access in read.accesses] if read else ["writes"]
+        about = f"{', '.join(dict.fromkeys(patterns))}: {row.buffer}, {bytes_text(row.size_bytes)}"
         apart = missed.get(f"read {read.buffer} {read.unit}", ()) if read else ()
+        title = escaped("\n".join((about, *(f"! {sentence}" for sentence in apart))))
+        width = 1.2 + 0.55 * math.log10(max(known_bytes(row), 1) / 1024) if known_bytes(row) > 1024 else 1.2
         x, y = points[-1]
-        tip = f'<path class="ip-tip{slow}" d="M{x - 4:.1f} {y - 7:.1f}h8l-4 7z"></path>'
-        parts.append(
-            f'<path class="ip-wire{slow}" d="{_curve(points)}">'
-            f"<title>{_title(text, apart)}</title></path>{tip}"
+        yield (
+            f'<path class="ip-wire{classes}" stroke-width="{min(width, 4.5):.1f}" d="{_curve(points)}">'
+            f"<title>{title}</title></path>"
+            f'<path class="ip-tip{classes}" d="M{x - 4:.1f} {y - 7:.1f}h8l-4 7z"></path>'
         )
-    size = (
-        f"width:{placed.width:.0f}px;height:{placed.height:.0f}px"  # as a style: JupyterLab has one for svg
-    )
-    return f'<svg style="{size}">{"".join(parts)}</svg>'
 
 
 def _curve(points: Sequence[Point]) -> str:
@@ -357,10 +332,3 @@ def _panels(
 
 def _for(ids: Mapping[str, str], what: str) -> str:
     return f' for="{ids[what]}"' if what in ids else ""
-
-
-def _style(colour: str, corner: Point | None = None, size: Point | None = None) -> str:
-    rules = f"--ip-of:{colour}"
-    if corner and size:
-        rules += f";left:{corner[0]:.0f}px;top:{corner[1]:.0f}px;width:{size[0]:.0f}px;height:{size[1]:.0f}px"
-    return f' style="{rules}"'

@@ -72,7 +72,7 @@ def index_picture(row: LayoutRow) -> str:
         f'<svg width="{width + 80}" height="48" viewBox="0 0 {width + 80} 48" role="img" '
         f'font-size="11" font-family="monospace"><title>{escaped(_title(order))}</title>{cells}</svg>'
     )
-    return f'<div style="margin:6px 0 6px 2ch">{svg}<div class="ip-dim">{words}</div></div>'
+    return f'<div class="ip-i2">{svg}<div class="ip-dim">{words}</div></div>'
 
 
 def small_picture(row: LayoutRow) -> str:
