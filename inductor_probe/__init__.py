@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from inductor_probe.model.bench import BenchSettings
     from inductor_probe.model.whatif import Candidate
     from inductor_probe.op_checks.graphs import OpRecorder, compile_graph, trace_op
+    from inductor_probe.reduction.reduce import Reduction, reduce
 
 __version__ = "0.1.0"
 
@@ -88,12 +89,12 @@ __all__ = [
     "Accuracy", "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "CheckedKernels",
     "Compare", "ConfigSweeps", "CppProgram", "Diff", "Expectations", "Explanations", "FusionRows", "Graph",
     "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "NotSavedError", "OpCheck",
-    "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError", "Profiles", "ResultRows",
-    "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "accuracy",
+    "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError", "Profiles", "Reduction",
+    "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "accuracy",
     "ask_compiler", "asm", "bench_kernel", "candidates_of", "check", "check_kernel", "check_op", "compare",
     "compile_graph", "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp", "find_kernel",
     "find_kernels", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results",
-    "open_run", "overview", "perf", "plan_removal", "profile", "recording", "remove_run", "results",
+    "open_run", "overview", "perf", "plan_removal", "profile", "recording", "reduce", "remove_run", "results",
     "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif",
     "why",
 ]  # fmt: skip
@@ -125,6 +126,7 @@ _MODULES = {
     "model.bench": "BenchSettings",
     "model.whatif": "Candidate",
     "op_checks.graphs": "OpRecorder compile_graph trace_op",
+    "reduction.reduce": "Reduction reduce",
 }
 """Where each name is defined; those that are not here are verbs of `api.verbs`."""
 
