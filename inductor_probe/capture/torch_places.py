@@ -7,10 +7,11 @@ place that the installed torch does not have is a note (`not available on torch 
 `topics` say what a place is for. `record` places are wrapped in every `probe dump` (`capture/hooks.py`), and
 `decision` places unless `--no-record` is given (`capture/recorders/`). `target` places are replaced where a
 GPU is simulated (`capture/targets/`), `own` places wrapped where the user's callables are timed
-(`capture/own_calls.py`), `accuracy` places where they are judged (`accuracy_checks/stages.py`), `reduce` places where a graph is
-taken that is reduced (`reduction/traced.py`). The other topics are named after a question and are the sets of `probe debug --break TOPIC`, in the order in which a
-compile reaches them. To follow a new decision, add a row here; `tests/debugging/test_places.py` says which
-rows the installed torch lacks.
+(`capture/own_calls.py`), `accuracy` places where they are judged (`accuracy_checks/stages.py`), `reduce`
+places where a graph is taken that is reduced (`reduction/traced.py`). The other topics are named after a
+question and are the sets of `probe debug --break TOPIC`, in the order in which a compile reaches them.
+To follow a new decision, add a row here; `tests/debugging/test_places.py` says which rows the installed torch
+lacks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The smallest program that still shows it: a graph is reduced while a predicate holds, and written as a script.
+"""The smallest program that still shows it: a graph is reduced while predicates hold, and becomes a script.
 
-`program` is a graph as lines of Python, and its text; `traced` makes one of what dynamo traced. `smaller` says
-what can be left out of it, `search` tries that (ddmin), `judging` asks a text whether the predicate holds, and
-`child` does all three in a process that imports torch once. `reduce` is the verb.
+`program` is a graph as lines of Python, and its text; `traced` makes one of what dynamo traced. `smaller`
+says what can be left out of it, `search` tries that (ddmin), `judging` asks a text whether the predicates
+hold, and `child` does all three in a process that imports torch once. `reduce` is the verb.
 
 What was decided here:
 

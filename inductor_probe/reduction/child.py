@@ -46,7 +46,8 @@ class ReducingOptions(Struct, frozen=True):
         keep: texts of predicates. folder: for what was tried, and each step. budget: seconds.
         target: the file for the best so far. head: its docstring.
         graph: a compile id, or a part of it; all graphs if empty. jobs: scripts that are asked at once.
-        settings: of torch, for the script. imports: modules that candidates import first. final: ask the script alone, and reduce nothing.
+        settings: of torch, for the script. imports: modules that candidates import first.
+        final: ask the script alone, and reduce nothing.
     """
 
     keep: tuple[str, ...]
@@ -69,7 +70,7 @@ class Reducer:
     """
 
     def __init__(self, options: ReducingOptions, threads: int) -> None:
-        from inductor_probe.reduction.judging import Case, Forks  # noqa: PLC0415 - torch comes first
+        from inductor_probe.reduction.judging import Case, Forks
 
         self._folder, self._target, self._head = Path(options.folder), Path(options.target), options.head
         self._steps = 0
@@ -109,7 +110,7 @@ class Reducer:
         self, programs: Iterable[Program], answers: dict[int, Any], *, stop: Callable[[Any], bool], over: bool
     ) -> dict[int, Program]:
         """Ask programs, several at once, until one stops it and all before it are known."""
-        from inductor_probe.reduction.judging import Shown  # noqa: PLC0415
+        from inductor_probe.reduction.judging import Shown
 
         left, running, made = enumerate(programs), dict[int, tuple[int, str]](), dict[int, Program]()
         best: int | None = None
@@ -164,7 +165,7 @@ class Reducer:
 
     def forms(self, program: Program) -> tuple[Forms, ...] | None:
         """Return what the values of a program are: see `search.Asker`."""
-        from inductor_probe.reduction.traced import forms_of  # noqa: PLC0415 - torch comes first
+        from inductor_probe.reduction.traced import forms_of
 
         key = program.text()
         if key not in self._forms:
@@ -193,7 +194,7 @@ def main() -> None:
     threads = _import_torch(options, folder)
     reducer = Reducer(options, threads)
     if options.final:
-        from inductor_probe.reduction.judging import shown  # noqa: PLC0415 - torch comes first
+        from inductor_probe.reduction.judging import shown
 
         answer = shown(Path(script), reducer.forks.case)
         tell("final", holds=answer.holds, says=answer.says)
@@ -209,20 +210,20 @@ def _import_torch(options: ReducingOptions, folder: Path) -> int:
 
     No region of OpenMP may run here: its threads would be gone in a fork.
     """
-    import torch  # noqa: PLC0415 - hooks come first elsewhere; here it is imported for all forks
+    import torch
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     for name in _LOADED:
         import_module(name)
-    from inductor_probe.reduction.judging import kernels_left_out  # noqa: PLC0415
+    from inductor_probe.reduction.judging import kernels_left_out
 
-    config = sys.modules["torch._inductor.config"]
-    with kernels_left_out(), config.patch({"fx_graph_cache": False}):  # type: ignore[attr-defined]
+    config: Any = sys.modules["torch._inductor.config"]
+    with kernels_left_out(), config.patch({"fx_graph_cache": False}):
         torch.compile(lambda x: (x + 1).sum())(torch.ones(3))
     torch._dynamo.reset()
     set_hooks(options.settings, (), EventLog(folder))
-    config.compile_threads = 1  # type: ignore[attr-defined]  # several scripts are compiled at once
+    config.compile_threads = 1  # several scripts are compiled at once
     gc.collect()
     gc.freeze()
     return int(threads)
@@ -234,11 +235,11 @@ def _captured(script: str, arguments: list[str], folder: Path, threads: int) -> 
     pid = os.fork()
     if not pid:
         try:
-            import torch  # noqa: PLC0415
+            import torch
 
-            from inductor_probe.capture.targets.graphs import Graphs  # noqa: PLC0415
-            from inductor_probe.reduction.judging import kernels_left_out  # noqa: PLC0415
-            from inductor_probe.reduction.traced import capture  # noqa: PLC0415
+            from inductor_probe.capture.targets.graphs import Graphs
+            from inductor_probe.reduction.judging import kernels_left_out
+            from inductor_probe.reduction.traced import capture
 
             torch.set_num_threads(threads)
             Graphs(EventLog(folder), lambda _: True).hook(sys.modules["torch._inductor.output_code"])
@@ -257,7 +258,7 @@ def _captured(script: str, arguments: list[str], folder: Path, threads: int) -> 
 
 
 def _reduce(options: ReducingOptions, reducer: Reducer, rows: list[Any], tell: Callable[..., None]) -> None:
-    from inductor_probe.reduction.traced import Traced  # noqa: PLC0415 - torch comes first
+    from inductor_probe.reduction.traced import Traced
 
     graphs = [_importing(from_json(Traced, row), options.imports) for row in rows]
     graphs = [one for one in graphs if options.graph in ("", one.name, one.name.partition("/")[0])]
@@ -301,7 +302,9 @@ def _reduce(options: ReducingOptions, reducer: Reducer, rows: list[Any], tell: C
 
     better("whole", whole.program)
     made = {one.name: one for one in whole.made}
-    search = Search(reducer, made, better)
+    about = {name for one in case.keep for each in one.expected for name in each.subjects}
+    about |= {cause.partition("wrong: ")[2] for cause in shown.causes if cause.startswith("wrong: ")}
+    search = Search(reducer, about, made, better)
     smallest = search.reduced(whole.program)
     named = smallest.renamed()
     reducer.write(smallest if "VALUES[" in smallest.text() else named)

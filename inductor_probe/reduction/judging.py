@@ -96,8 +96,8 @@ class _NoKernel:
 @contextmanager
 def kernels_left_out() -> Iterator[None]:
     """Compile no kernels in the block: their text is all that is wanted, and the FX graph computes."""
-    async_compile = sys.modules["torch._inductor.async_compile"].AsyncCompile  # type: ignore[attr-defined]
-    bindings = sys.modules["torch._inductor.codecache"].CppPythonBindingsCodeCache  # type: ignore[attr-defined]
+    async_compile = sys.modules["torch._inductor.async_compile"].AsyncCompile
+    bindings = sys.modules["torch._inductor.codecache"].CppPythonBindingsCodeCache
     places = [(async_compile, name) for name in _KERNELS if hasattr(async_compile, name)]
     before = [(owner, name, vars(owner)[name]) for owner, name in (*places, (bindings, "load_pybinding"))]
     for owner, name, _ in before:
@@ -315,7 +315,7 @@ class Forks:
 
     def wait(self) -> tuple[int, Shown]:
         """Return the next answer, with its process."""
-        import select  # noqa: PLC0415
+        import select
 
         pipes = {reading: pid for pid, (_, reading, _) in self._running.items()}
         while True:

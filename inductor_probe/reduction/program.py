@@ -85,7 +85,8 @@ class Program(Struct, frozen=True):
     Attributes:
         calls: the inputs of each call; those of the first are compiled, further ones may compile again.
         lines: in order. outputs: names of lines and inputs that are returned.
-        settings: lines that set torch, or import what a graph needs. options: keywords of `torch.compile`. backward: gradients are computed.
+        settings: lines that set torch, or import what a graph needs. options: keywords of `torch.compile`.
+        backward: gradients are computed.
     """
 
     calls: tuple[tuple[Input, ...], ...]
@@ -115,8 +116,7 @@ class Program(Struct, frozen=True):
         lines = []
         for line in self.lines:
             places = sorted({int(match[1]) for match in _USE.finditer(line.code)})
-            numbers = {str(place): f"${new}" for new, place in enumerate(places)}
-            code = _USE.sub(lambda match, numbers=numbers: numbers[match[1]], line.code)
+            code = _USE.sub(lambda match: f"${places.index(int(match[1]))}", line.code)  # noqa: B023
             lines.append(replace(line, code=code, uses=tuple(line.uses[place] for place in places)))
         return replace(self, lines=tuple(lines)).pruned()
 

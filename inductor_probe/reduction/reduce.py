@@ -130,11 +130,11 @@ def _program(options: ReduceOptions) -> tuple[OwnProgram, str]:
     Raises:
         ProbeError: the script of a run cannot be run again, or may not.
     """
-    from inductor_probe.api.meaning import meaning_of  # noqa: PLC0415 - slow, as the following
-    from inductor_probe.api.session import Graph, Run  # noqa: PLC0415
-    from inductor_probe.api.verbs import open_target  # noqa: PLC0415
-    from inductor_probe.capture.scripts import script_arguments  # noqa: PLC0415
-    from inductor_probe.capture.torch_settings import is_setting  # noqa: PLC0415
+    from inductor_probe.api.meaning import meaning_of
+    from inductor_probe.api.session import Graph, Run
+    from inductor_probe.api.verbs import open_target
+    from inductor_probe.capture.scripts import script_arguments
+    from inductor_probe.capture.torch_settings import is_setting
 
     which: Run | Graph
     if isinstance(options.program, (Run, Graph)):
@@ -159,10 +159,10 @@ def _program(options: ReduceOptions) -> tuple[OwnProgram, str]:
 
 def _of_run(which: Run | Graph, *, trust: bool) -> tuple[OwnProgram, str]:
     """Return how the script of a run is run again, if it may be: by the gate of `probe whatif RUN`."""
-    from inductor_probe.api.own_call import program_of  # noqa: PLC0415 - slow
-    from inductor_probe.api.session import Graph  # noqa: PLC0415
-    from inductor_probe.model.own_call import NoOwnCall  # noqa: PLC0415
-    from inductor_probe.report.words.own_call import why_no_own_call  # noqa: PLC0415
+    from inductor_probe.api.own_call import program_of
+    from inductor_probe.api.session import Graph
+    from inductor_probe.model.own_call import NoOwnCall
+    from inductor_probe.report.words.own_call import why_no_own_call
 
     run = which.run if isinstance(which, Graph) else which
     program = program_of(run, trust=trust, may_fail=True)

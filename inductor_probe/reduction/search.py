@@ -1,8 +1,8 @@
 """The search: what is left out of a program as long as a predicate holds, in phases until nothing more goes.
 
-Parts are left out by ddmin, as in A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing
-Input", IEEE Transactions on Software Engineering 28(2), 2002: halves of what is left, and what remains without
-each; then quarters; and so on to single parts.
+Parts are left out by ddmin, as in A. Zeller and R. Hildebrandt, "Simplifying and Isolating
+Failure-Inducing Input", IEEE Transactions on Software Engineering 28(2), 2002: halves of what is left, and
+what remains without each; then quarters; and so on to single parts.
 """
 
 from __future__ import annotations
@@ -63,14 +63,20 @@ class Search:
     """Reduces a program.
 
     Args:
-        asker: asks candidates. made: facts of the values of lines, for those that become inputs.
+        asker: asks candidates. operators: that it is about, as far as that is known.
+        made: facts of the values of lines, for those that become inputs.
         better: is called with each program that shows it and is smaller than all before.
     """
 
     def __init__(
-        self, asker: Asker, made: Mapping[str, Input], better: Callable[[str, Program], None]
+        self,
+        asker: Asker,
+        operators: Collection[str],
+        made: Mapping[str, Input],
+        better: Callable[[str, Program], None],
     ) -> None:
         self._asker, self._made, self._better = asker, made, better
+        self._operators = operators
         self._phase = ""
 
     def reduced(self, program: Program) -> Program:
@@ -153,6 +159,15 @@ class Search:
         forms = self._asker.forms(whole)
         if forms is None:
             return
+        near = (
+            smaller.only(whole, forms, some, self._made) for some in smaller.around(whole, self._operators)
+        )
+        if (
+            self._take("operators", (one for one in near if one and len(one.lines) < len(whole.lines)))
+            is not None
+        ):
+            whole = self.program
+            forms = self._asker.forms(whole) or forms
         names = [line.name for line in whole.lines]
         self._by_parts("operators", names, lambda some: smaller.only(whole, forms, some, self._made))
 

@@ -77,6 +77,17 @@ def _as_input(made: Input | None, name: str, form: Form | None) -> Input:
     return replace(made, form=form) if made else Input(name, form)
 
 
+def around(program: Program, operators: Collection[str]) -> Iterator[Collection[str]]:
+    """Yield names of lines that call some operators, then with those around them, nearer ones first."""
+    words = [re.compile(rf"(?<![a-z]){re.escape(one.rpartition('.')[2])}(?![a-z])") for one in operators]
+    names = {line.name for line in program.lines if any(word.search(line.code) for word in words)}
+    for _ in range(3 if names else 0):
+        yield names
+        near = {use for line in program.lines if line.name in names for use in line.uses}
+        near |= {line.name for line in program.lines if names & {*line.uses}}
+        names = names | near
+
+
 def with_outputs(program: Program, names: Collection[str]) -> Program | None:
     """Return a program that returns some of its outputs only."""
     outputs = tuple(name for name in program.outputs if name in names)
@@ -158,7 +169,7 @@ def _resized(one: Input, size: tuple[int, ...]) -> Input:
 
 
 def simpler_inputs(program: Program) -> Iterator[Program]:
-    """Yield programs with inputs that are simpler: contiguous, float32, without gradients; first all at once."""
+    """Yield programs with simpler inputs: contiguous, float32, without gradients; first all at once."""
     for change in (_without_grad, _in_order, _in_float32):
         inputs = {one.name: change(one) for one in program.inputs}
         different = [one.name for one in program.inputs if inputs[one.name] != one]

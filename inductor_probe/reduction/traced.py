@@ -248,7 +248,7 @@ def values_of(program: Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def forms_of(program: Program) -> tuple[Forms, ...]:
     """Return what each value of a program is, for each call: by fake tensors, which compute nothing."""
-    from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: PLC0415 - slow
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
     forms = []
     for call in program.calls:
@@ -328,7 +328,7 @@ def _size_line(name: str, value: Any, placeholders: list[Any]) -> Line:
 def settings_in_force() -> Iterator[str]:
     """Yield the lines that set inductor as the script has set it."""
     config = sys.modules[_DEFAULT]
-    for line in config.codegen_config().splitlines():  # type: ignore[attr-defined]
+    for line in config.codegen_config().splitlines():
         name = line.partition(" = ")[0].removeprefix(f"{_DEFAULT}.")
         if line.startswith(_DEFAULT) and not name.startswith(_NOT_OF_PROGRAM):
             yield line

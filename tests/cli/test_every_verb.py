@@ -46,6 +46,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "expect": ("cpu", "--kernels", "2"),
     "whatif": ("cpu", "--scalar", "op0", "--budget", "300ms"),
     "overview": ("cpu", "--budget", "300ms"),
+    "reduce": ("cpu", "--keep", "run: grep -q conv2d"),
     "accuracy": ("cpu", "--no-try"),
     "profile": ("cpu", "--budget", "300ms"),
     "bench-kernel": ("cpu", *BRIEF),
