@@ -91,12 +91,12 @@ __all__ = [
     "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "NotSavedError", "OpCheck",
     "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError", "Profiles", "Reduction",
     "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile",
-    "accuracy", "ask_compiler", "asm", "bench_kernel", "candidates_of", "check", "check_kernel", "check_op", "compare",
-    "compile_graph", "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp", "find_kernel",
-    "find_kernels", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results",
-    "open_run", "overview", "perf", "plan_removal", "profile", "recording", "reduce", "remove_run", "results",
-    "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif",
-    "why",
+    "accuracy", "ask_compiler", "asm", "bench_kernel", "candidates_of", "check", "check_kernel", "check_op",
+    "compare", "compile_graph", "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp",
+    "find_kernel", "find_kernels", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel",
+    "open_results", "open_run", "overview", "perf", "plan_removal", "profile", "recording", "reduce",
+    "remove_run", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings",
+    "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {

@@ -30,6 +30,7 @@ from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.in_process import recorded
 from inductor_probe.capture.own_calls import OwnCalls, OwnRequest
 from inductor_probe.capture.own_child import set_hooks
+from inductor_probe.capture.process import end_with
 from inductor_probe.capture.targets.graphs import Graphs
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.codec import from_json
@@ -282,8 +283,10 @@ class Forks:
     def begin(self, script: Path) -> int:
         """Ask a script; return the process that does."""
         reading, writing = os.pipe()
+        searching = os.getpid()
         pid = os.fork()
         if not pid:
+            end_with(searching)
             self._answer(script, writing)
         os.close(writing)
         self._running[pid] = (script, reading, time.monotonic())

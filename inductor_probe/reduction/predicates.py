@@ -14,7 +14,7 @@ from inductor_probe.model.expectation import EXPECTATION_KINDS, Expectation, exp
 PredicateKind: TypeAlias = Literal["expect", "fails", "recompiles", "wrong", "slow", "run"]
 PREDICATE_KINDS: tuple[PredicateKind, ...] = get_args(PredicateKind)
 _FORM = re.compile(r"(?P<negated>not )?\s*(?P<kind>\w+)(?:\s*:\s*(?P<text>.+))?", re.DOTALL)
-_SLOW = re.compile(r">?=?\s*(?P<ratio>\d+(?:\.\d+)?)\s*(?:x\s*)?(?:than\s+(?P<than>\S.*))?")
+_SLOW = re.compile(r">?=?\s*(?P<ratio>\d+(?:\.\d+)?)\s*(?:than eager)?")
 _WITH_DECISIONS = ("cause", "no-copy", "vectorised")
 _EXAMPLES = {
     "expect": "expect: --kernels 3",
@@ -28,8 +28,8 @@ class Predicate(Struct, frozen=True):
 
     Attributes:
         text: as it was written. negated: of `expect`: what is expected is known not to be so.
-        expected: of `expect`, all of them. ratio: of `slow`, by which it takes longer than `than`: `eager`,
-            or settings of torch. command: of `run`; `{}` in it is the script, or its last word.
+        expected: of `expect`, all of them. ratio: of `slow`, how many times as long as eager it takes.
+        command: of `run`; `{}` in it is the script, else it is the last word.
     """
 
     text: str
@@ -37,7 +37,6 @@ class Predicate(Struct, frozen=True):
     negated: bool = False
     expected: tuple[Expectation, ...] = ()
     ratio: float = 1.0
-    than: tuple[tuple[str, str], ...] = ()
     command: tuple[str, ...] = ()
 
     @property
@@ -79,11 +78,7 @@ def predicate_of(text: str) -> Predicate:
     speed = _SLOW.fullmatch(rest)
     if speed is None or float(speed["ratio"]) <= 1.0:
         raise wrong
-    than = speed["than"] or "eager"
-    pairs = () if than == "eager" else tuple(word.partition("=")[::2] for word in than.split())
-    if not all(name and value for name, value in pairs):
-        raise ProbeError(f"invalid --keep {text!r}", "than eager, or than SETTING=VALUE of torch")
-    return Predicate(text, kind, ratio=float(speed["ratio"]), than=pairs)
+    return Predicate(text, kind, ratio=float(speed["ratio"]))
 
 
 def _expectations(words: list[str], wrong: ProbeError) -> tuple[Expectation, ...]:
