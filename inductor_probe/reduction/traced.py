@@ -307,7 +307,11 @@ def program_of(graph: Any, module: Any, options: str) -> Program:
             lines.append(line_of(node))
     options = ", ".join(filter(None, [options, "dynamic=True" if is_dynamic else ""]))
     return Program(
-        (tuple(inputs),), tuple(lines), tuple(dict.fromkeys(outputs)), tuple(settings_in_force()), options
+        (tuple(inputs),),
+        tuple(lines),
+        tuple(dict.fromkeys(outputs)),
+        tuple(sorted(settings_in_force())),
+        options,
     )
 
 
