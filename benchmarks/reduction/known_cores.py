@@ -64,7 +64,7 @@ class Known:
 
 KNOWN = {
     "roll_beside_tanh": Known(
-        "return torch.roll(x, 3, -1).tanh()", 2, "not expect: --fused aten.roll+aten.mm"
+        "return torch.roll(x, 3, -1).tanh()", 2, "not expect: --fused aten.roll+aten.sum"
     ),
     "flip": Known("return x.flip(-1) * 2", 1, "not expect: --vectorised rev"),
     "gather": Known(
