@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from inductor_probe.model.bench import BenchSettings
     from inductor_probe.model.whatif import Candidate
     from inductor_probe.op_checks.graphs import OpRecorder, compile_graph, trace_op
+    from inductor_probe.reduction.reduce import Reduction, reduce
 
 __version__ = "0.1.0"
 
@@ -91,13 +92,14 @@ __all__ = [
     "Compare", "CompileTimeRows", "ConfigSweeps", "CppProgram", "Diff", "Expectations", "Explanations",
     "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError",
     "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError",
-    "Profiles", "Report", "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf",
-    "WrittenBenchFile", "accuracy", "ask_compiler", "asm", "bench_kernel", "candidates_of", "check",
-    "check_kernel", "check_op", "compare", "compile_graph", "compile_time", "debug", "diff", "doctor",
-    "dump", "expect", "explain", "export_cpp", "find_kernel", "find_kernels", "fusion", "kernels",
-    "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run", "overview", "perf",
-    "plan_removal", "profile", "recording", "remove_run", "report_of", "results", "rewrite", "rewrites",
-    "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif", "why",
+    "Profiles", "Reduction", "Report", "ResultRows", "RewriteRows", "Run", "RunList", "Trials",
+    "Tunings", "WhatIf", "WrittenBenchFile", "accuracy", "ask_compiler", "asm", "bench_kernel",
+    "candidates_of", "check", "check_kernel", "check_op", "compare", "compile_graph", "compile_time",
+    "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp", "find_kernel", "find_kernels",
+    "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run",
+    "overview", "perf", "plan_removal", "profile", "recording", "reduce", "remove_run", "report_of",
+    "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict",
+    "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -129,6 +131,7 @@ _MODULES = {
     "model.bench": "BenchSettings",
     "model.whatif": "Candidate",
     "op_checks.graphs": "OpRecorder compile_graph trace_op",
+    "reduction.reduce": "Reduction reduce",
 }
 """Where each name is defined; those that are not here are verbs of `api.verbs`."""
 

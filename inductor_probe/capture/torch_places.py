@@ -7,10 +7,11 @@ place that the installed torch does not have is a note (`not available on torch 
 `topics` say what a place is for. `record` places are wrapped in every `probe dump` (`capture/hooks.py`), and
 `decision` places unless `--no-record` is given (`capture/recorders/`). `target` places are replaced where a
 GPU is simulated (`capture/targets/`), `own` places wrapped where the user's callables are timed
-(`capture/own_calls.py`), `accuracy` places where they are judged (`accuracy_checks/stages.py`). The other
-topics are named after a question and are the sets of `probe debug --break TOPIC`, in the order in which a
-compile reaches them. To follow a new decision, add a row here; `tests/debugging/test_places.py` says which
-rows the installed torch lacks.
+(`capture/own_calls.py`), `accuracy` places where they are judged (`accuracy_checks/stages.py`), `reduce`
+places where a graph is taken that is reduced (`reduction/traced.py`). The other topics are named after a
+question and are the sets of `probe debug --break TOPIC`, in the order in which a compile reaches them.
+To follow a new decision, add a row here; `tests/debugging/test_places.py` says which rows the installed torch
+lacks.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ DECISION = "decision"
 TARGET = "target"
 OWN = "own"
 ACCURACY = "accuracy"
+REDUCE = "reduce"
 
 
 class TorchPlace(Struct, frozen=True):
@@ -116,6 +118,8 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._dynamo.utils", "reset_frame_count", "when counts of compiles are cleared", (RECORD,)),
     TorchPlace(_FRAME, "_compile", "a compile that fails, also where torch goes on eagerly", (RECORD,)),
     TorchPlace("torch._dynamo.eval_frame", "_TorchDynamoContext.__call__", "what the script calls", (OWN,)),
+    TorchPlace(_COMPILE_FX, "compile_fx", "the graph that dynamo hands to inductor", (REDUCE,)),
+    TorchPlace("torch._dynamo.repro.after_aot", "run_repro", "what torch's own program runs", (REDUCE,)),
     TorchPlace(_COMPILE_FX, "_compile_fx_inner", "the code of one graph", (ACCURACY,)),
     TorchPlace(_COMPILE_FX, "_recursive_pre_grad_passes", "passes over what dynamo traced", (ACCURACY,)),
     TorchPlace(_COMPILE_FX, "_recursive_joint_graph_passes", "passes before the graph is cut", (ACCURACY,)),

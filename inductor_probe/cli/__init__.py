@@ -77,6 +77,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Is it right": {
         "accuracy": ("programs", "Is a program right compiled? If not: which operator, line and layer."),
+        "reduce": ("programs", "The smallest program that still shows it: wrong, slow, a decision ..."),
         "check-op": ("op_check", "Run PyTorch's own samples of operators eager and compiled."),
     },
     "Is this machine fit": {

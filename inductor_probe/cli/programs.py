@@ -25,6 +25,7 @@ from inductor_probe.options.programs import (
     CompileTimeOptions,
     ExpectOptions,
     OverviewOptions,
+    ReduceOptions,
 )
 
 
@@ -114,3 +115,18 @@ def expect(options: ExpectOptions, *, output_format: OutputFormat) -> int:
     status = give(answer, output_format) or answer.status
     unread = warn(answer.problems)  # beside what fails it changes nothing: that was read
     return status if status == ExitCode.MISMATCH else max(status, unread)
+
+
+@verb(ReduceOptions)
+def reduce(options: ReduceOptions, *, output_format: OutputFormat) -> int:
+    """The smallest program that still shows it: a graph of 300 nodes becomes a script of ten lines.
+
+    SCRIPT runs once; of RUN and GRAPH the script runs again. Of the graph that dynamo traced, operators,
+    outputs, sizes and arguments are left out while all of --keep holds, and what is left is written as a
+    script of torch calls. At the end that is asked alone, of a time three times.
+
+    Exit status 1 if no graph shows it to begin with, or the last program does not when it runs alone.
+    """
+    with progress_line() as progress:
+        answer = ip.reduce(options, progress=progress)
+    return give(answer, output_format, ok=answer.record.holds)

@@ -244,6 +244,29 @@ class AccuracyOptions(ProgramOptions, frozen=True):
     trust: Trust = False
 
 
+class ReduceOptions(ProgramOptions, frozen=True):
+    """What `probe reduce` keeps while it leaves out the rest.
+
+    Attributes:
+        keep: What stays so, of each: wrong, fails, recompiles, 'expect: OPTIONS', 'not expect: OPTIONS',
+            'slow: >=1.5 than eager', 'run: COMMAND'.
+        output: The file for the smallest program so far. [the script's name with _small]
+        graph: Dynamo's compile id of the graph, 0/0; the first one that shows it if left out.
+        budget: Trying, in all.
+        resume: Go on where a search was interrupted, or its budget was over.
+        jobs: Programs that are tried at once; as many as there are cores if left out.
+    """
+
+    keep: Annotated[Sequence[str], Typed(metavar="PREDICATE")] = ()
+    output: Annotated[Path | None, Typed(metavar="FILE", flags="-o --output")] = None
+    graph: Annotated[str, Typed(metavar="ID")] = ""
+    budget: Annotated[Seconds, Typed(text="Trying, in all.")] = 300.0
+    resume: bool = False
+    jobs: Count | None = None
+    imports: Imports = ()
+    trust: Trust = False
+
+
 class ProfileOptions(ProgramOptions, frozen=True):
     """What `probe profile` measures.
 

@@ -48,6 +48,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "whatif": ("cpu", "--scalar", "op0", "--budget", "300ms"),
     "overview": ("cpu", "--budget", "300ms"),
     "compile-time": ("cpu",),
+    "reduce": ("cpu", "--keep", "run: grep -q conv2d"),
     "accuracy": ("cpu", "--no-try"),
     "profile": ("cpu", "--budget", "300ms"),
     "bench-kernel": ("cpu", *BRIEF),

@@ -1,0 +1,351 @@
+"""Whether a script shows what is to stay so: asked in forks of a process that has imported torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from msgspec import Struct
+
+from inductor_probe.accuracy_checks.child import ALWAYS, Judge
+from inductor_probe.accuracy_checks.options import AccuracyOptions
+from inductor_probe.analysis.expect import check_run
+from inductor_probe.api.expect import expect
+from inductor_probe.api.session import Run
+from inductor_probe.bench.verdict import conclude
+from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.in_process import recorded
+from inductor_probe.capture.own_calls import OwnCalls, OwnRequest
+from inductor_probe.capture.own_child import set_hooks
+from inductor_probe.capture.process import end_with
+from inductor_probe.capture.targets.graphs import Graphs
+from inductor_probe.errors import ProbeError
+from inductor_probe.model.codec import from_json
+from inductor_probe.model.expectation import Expectation
+from inductor_probe.model.manifest import CompileFailure
+from inductor_probe.model.timing import Series
+from inductor_probe.reader.debug_dir import read_run
+from inductor_probe.reduction.predicates import Predicate
+from inductor_probe.report.words.expect import checked_sentence
+
+_VARYING = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\b[A-Za-z_]+_\d+\b")
+_KERNELS = ("cpp", "cpp_pybinding", "triton", "multi_kernel")
+_SAME_WORDS = 6
+"""Of the message of a failure; behind them it names what differs from program to program."""
+_RECOMPILE = Expectation("no-recompile")
+
+
+class Shown(Struct, frozen=True):
+    """What a script showed.
+
+    Attributes:
+        holds: whether all predicates hold. says: a sentence for each that was asked.
+        failure: of a compile: stage, exception, message without what varies.
+        causes: operators that are wrong; causes of decisions that are not as expected.
+    """
+
+    holds: bool
+    says: tuple[str, ...] = ()
+    failure: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+
+
+class Case(Struct, frozen=True):
+    """What is asked of each script.
+
+    Attributes:
+        keep: the predicates. built: whether g++ compiles kernels, whatever is asked.
+        failure, causes: of the unreduced program. A smaller one has to have the failure, and one of the
+            causes: else it would show something else.
+        seconds: of timing a candidate. threads: of torch.
+    """
+
+    keep: tuple[Predicate, ...]
+    threads: int
+    built: bool = False
+    failure: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    seconds: float = 2.0
+
+
+class _NoKernel:
+    """Stands where a compiled kernel would; nothing calls it."""
+
+    def __init__(self, *_args: object, **_kwargs: object) -> None: ...
+
+    def __getattr__(self, name: str) -> _NoKernel:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self, *_args: object, **_kwargs: object) -> None: ...
+
+
+@contextmanager
+def kernels_left_out() -> Iterator[None]:
+    """Compile no kernels in the block: their text is all that is wanted, and the FX graph computes."""
+    async_compile = sys.modules["torch._inductor.async_compile"].AsyncCompile
+    bindings = sys.modules["torch._inductor.codecache"].CppPythonBindingsCodeCache
+    places = [(async_compile, name) for name in _KERNELS if hasattr(async_compile, name)]
+    before = [(owner, name, vars(owner)[name]) for owner, name in (*places, (bindings, "load_pybinding"))]
+    for owner, name, _ in before:
+        setattr(owner, name, _NoKernel)
+    try:
+        yield
+    finally:
+        for owner, name, was in before:
+            setattr(owner, name, was)
+
+
+def shown(script: Path, case: Case) -> Shown:
+    """Run a script, and return what it shows; in a process that ends with it."""
+    torch.set_num_threads(case.threads)
+    sys.argv = [str(script)]
+    judging = _Judging(script, case)
+    holds = all(judging.hold(one) for one in case.keep)
+    return Shown(holds, tuple(judging.says), judging.failure, tuple(dict.fromkeys(judging.causes)))
+
+
+class _Judging:
+    """Holds predicates against a script; for the attributes see `Shown`."""
+
+    def __init__(self, script: Path, case: Case) -> None:
+        self._script, self._case = script, case
+        self._compiled: tuple[Run, tempfile.TemporaryDirectory[str]] | None = None
+        self._raised = ""
+        self.says: list[str] = []
+        self.causes: list[str] = []
+        self.failure: tuple[str, ...] = ()
+
+    def hold(self, one: Predicate) -> bool:
+        """Say whether a predicate holds; what does not need the kernels is asked of one compile."""
+        match one.kind:
+            case "run":
+                return self._runs(one)
+            case "wrong":
+                return self._is_wrong()
+            case "slow":
+                return self._is_slow(one)
+        run = self._run()
+        failures = [each for each in (run.manifest and run.manifest.failures) or () if not each.suppressed]
+        if one.kind == "fails":
+            return self._fails(failures)
+        if self._raised or failures:
+            self.says.append(f"it fails: {failures[0].message if failures else self._raised}")
+            return False
+        if one.kind == "recompiles":
+            checked = check_run(run.debug_dir, _RECOMPILE)
+            self.says.append(checked_sentence(checked))
+            return checked.standing == "fails"
+        return self._expects(one, run)
+
+    def _run(self) -> Run:
+        """Compile the script as `probe dump` records it, once."""
+        if self._compiled is None:
+            folder = tempfile.TemporaryDirectory(prefix="reduce-")
+            path, records = Path(folder.name), any(one.asks_decisions for one in self._case.keep)
+            with ExitStack() as around:
+                results = around.enter_context(
+                    recorded(self._script.name, "recording", out=path, record=records)
+                )
+                if not self._case.built:
+                    Graphs(EventLog(path), lambda _: True).hook(sys.modules["torch._inductor.output_code"])
+                    around.enter_context(kernels_left_out())
+                self._raised = self._execute()
+            self._compiled = Run(read_run(results[0].run)), folder
+        return self._compiled[0]
+
+    def _execute(self) -> str:
+        """Run the script; return what it raised."""
+        try:
+            runpy.run_path(str(self._script), run_name="__main__")
+        except Exception as error:  # of a script that is to fail, too
+            return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        return ""
+
+    def _fails(self, failures: Sequence[CompileFailure]) -> bool:
+        if not failures:
+            self.says.append(f"it compiles{f', and raises {self._raised}' if self._raised else ''}")
+            return False
+        first = failures[0]
+        self.failure = (first.stage, first.exception, *_VARYING.sub("~", first.message).split()[:_SAME_WORDS])
+        self.says.append(f"{first.stage}: {first.exception}: {first.message}")
+        return self._case.failure in ((), self.failure)
+
+    def _expects(self, one: Predicate, run: Run) -> bool:
+        try:
+            checked = expect(run, run.graphs, one.expected).outcomes
+        except ProbeError as error:
+            self.says.append(error.message)
+            return False
+        self.says += map(checked_sentence, checked)
+        wanted = "fails" if one.negated else "holds"
+        for expected in one.expected:
+            standings = [each.standing for each in checked if each.expectation == expected]
+            if not (wanted in standings if one.negated else {*standings} == {wanted}):
+                return False
+        causes = [cause.decision for each in checked for cause in each.causes if each.standing == "fails"]
+        return self._is_same([f"{cause.kind}: {cause.cause}" for cause in causes if cause])
+
+    def _is_same(self, causes: Sequence[str]) -> bool:
+        """Whether one of some causes is one of the unreduced program, if that had any of their kinds."""
+        self.causes += causes
+        kinds = {cause.partition(": ")[0] for cause in causes}
+        before = [cause for cause in self._case.causes if cause.partition(": ")[0] in kinds]
+        if not causes:
+            return not self._case.causes
+        return not before or bool({*before} & {*causes})
+
+    def _runs(self, one: Predicate) -> bool:
+        words = [word.replace("{}", str(self._script)) for word in one.command]
+        words += [] if any("{}" in word for word in one.command) else [str(self._script)]
+        try:
+            done = subprocess.run(
+                words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            )
+        except OSError as error:
+            self.says.append(f"{words[0]} cannot be run: {error.strerror}")
+            return False
+        last = "".join(f": {line[:200]}" for line in (done.stderr or done.stdout).strip().splitlines()[-1:])
+        self.says.append(f"{words[0]} ends with status {done.returncode}{last}")
+        return done.returncode == 0
+
+    def _is_wrong(self) -> bool:
+        """Judge the calls of the script as `probe accuracy` does: the same operator has to be wrong."""
+        events: list[dict[str, Any]] = []
+        with tempfile.TemporaryDirectory(prefix="reduce-") as folder:
+            judge = Judge(AccuracyOptions(folder=folder), partial(_add, events))
+            judge.install()
+            set_hooks(ALWAYS, (), EventLog(Path(folder)))
+            judge.set_up()
+            if raised := self._execute():
+                self.says.append(f"it fails: {raised}")
+                return False
+        verdicts = dict.fromkeys(event["verdict"] for event in events if event["event"] == "call")
+        faults = dict.fromkeys(event["operator"] for event in events if event["event"] == "fault")
+        where = f": {', '.join(faults)}" if faults else ""
+        self.says.append(f"its calls are {', '.join(verdicts) or 'not judged'}{where}")
+        return "wrong" in verdicts and self._is_same([f"wrong: {name}" for name in faults])
+
+    def _is_slow(self, one: Predicate) -> bool:
+        """Time the call of the script against eager; the whole interval has to be beyond the ratio."""
+        events: list[dict[str, Any]] = []
+        backward = ".backward()" in self._script.read_text()
+        request = OwnRequest((("0/0", backward),), seconds=self._case.seconds, most=2)
+        own = OwnCalls(request, partial(_add, events))
+        own.install()
+        raised = self._execute()
+        if not raised:
+            own.at_end("ended")
+        series = next((event["series"] for event in events if event["event"] == "series"), None)
+        if series is None:
+            self.says.append(f"its call cannot be timed{f': {raised}' if raised else ''}")
+            return False
+        comparison = conclude([from_json(Series, series)])
+        interval = f"{comparison.low:.3g} to {comparison.high:.3g}"
+        self.says.append(f"the compiled call takes {comparison.ratio:.3g} times as long ({interval})")
+        return comparison.low >= one.ratio and comparison.verdict != "INVALID"
+
+
+def _add(events: list[dict[str, Any]], event: str, **values: Any) -> None:
+    events.append({"event": event, **values})
+
+
+class Forks:
+    """Asks scripts in forks, so many at once; an answer that is late, or of a fork that crashed, is no.
+
+    Args:
+        limit_s: seconds for one script.
+    """
+
+    def __init__(self, case: Case, jobs: int, limit_s: float) -> None:
+        self.case, self._jobs, self.limit_s = case, jobs, limit_s
+        self._running: dict[int, tuple[Path, int, float]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further script is to be begun."""
+        return len(self._running) >= self._jobs
+
+    def begin(self, script: Path) -> int:
+        """Ask a script; return the process that does."""
+        reading, writing = os.pipe()
+        searching = os.getpid()
+        pid = os.fork()
+        if not pid:
+            end_with(searching)
+            self._answer(script, writing)
+        os.close(writing)
+        self._running[pid] = (script, reading, time.monotonic())
+        return pid
+
+    def _answer(self, script: Path, writing: int) -> None:
+        os.setpgid(0, 0)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(nothing, number)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        try:
+            os.chdir(tempfile.gettempdir())
+            answer = shown(script, self.case)
+            os.write(
+                writing,
+                json.dumps([answer.holds, answer.says, answer.failure, answer.causes], default=str).encode()[
+                    :60000
+                ],
+            )
+        except BaseException as error:
+            with suppress(OSError):
+                os.write(
+                    writing, json.dumps([False, [f"{type(error).__name__}: {error}"[:500]], [], []]).encode()
+                )
+        finally:
+            os._exit(0)
+
+    def wait(self) -> tuple[int, Shown]:
+        """Return the next answer, with its process."""
+        import select
+
+        pipes = {reading: pid for pid, (_, reading, _) in self._running.items()}
+        while True:
+            ready, _, _ = select.select([*pipes], [], [], 1.0)
+            late = [
+                pid for pid, (*_, begin) in self._running.items() if time.monotonic() - begin > self.limit_s
+            ]
+            for pid in [*(pipes[reading] for reading in ready), *late]:
+                _, reading, _ = self._running[pid]
+                data = os.read(reading, 1 << 16) if reading in ready else b""
+                self.end(pid)
+                if data:
+                    holds, says, failure, causes = json.loads(data)
+                    return pid, Shown(holds, tuple(says), tuple(failure), tuple(causes))
+                return pid, Shown(False, ("its process crashed" if reading in ready else "it took too long",))
+
+    def end(self, pid: int) -> None:
+        """End a process, whatever it does, and forget it."""
+        _, reading, _ = self._running.pop(pid)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(reading)
+
+    def end_all(self) -> None:
+        """End all processes that were begun."""
+        for pid in [*self._running]:
+            self.end(pid)

@@ -1,0 +1,92 @@
+"""`probe reduce` from a script to the file that is left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import inductor_probe as ip
+
+pytestmark = [pytest.mark.compiles, pytest.mark.filterwarnings("ignore"), pytest.mark.takes(60)]
+NETWORK = """
+import torch
+
+def function(x, w):
+    for place in range(6):
+        x = torch.relu(x @ w) + x
+        if place == 3:
+            x = x.flip(-1) * 2
+    return x.softmax(-1)
+
+torch.compile(function)(torch.randn(16, 32), torch.randn(32, 32))
+"""
+TWO_SIZES = """
+import torch
+
+def function(x, w):
+    return torch.tanh(torch.relu(x) @ w)
+
+compiled, w = torch.compile(function), torch.randn(4, 4)
+compiled(torch.randn(8, 4), w)
+compiled(torch.randn(9, 4), w)
+"""
+
+
+def test_a_decision_in_a_network_becomes_a_program_that_runs_alone(tmp_path: Path) -> None:
+    (tmp_path / "network.py").write_text(NETWORK)
+    small = tmp_path / "small.py"
+    keep = ["not expect: --vectorised", "run: grep -q flip"]
+    record = ip.reduce(tmp_path / "network.py", keep=keep, output=small).record
+    assert record.holds
+    assert (record.nodes, record.left) == (21, 1)
+    assert small.read_text() == record.text
+    assert "x.flip(-1)" in record.text
+    assert "aten" not in record.text
+    done = subprocess.run([sys.executable, small], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not small.with_suffix(".reduction").exists()
+
+
+def test_a_recompile_has_both_calls(tmp_path: Path) -> None:
+    (tmp_path / "sizes.py").write_text(TWO_SIZES)
+    record = ip.reduce(tmp_path / "sizes.py", keep=["recompiles"], output=tmp_path / "small.py").record
+    assert record.holds
+    assert record.left == 1
+    assert record.text.count("\ncompiled(") == 2
+
+
+def test_what_does_not_hold_to_begin_with_is_said(tmp_path: Path) -> None:
+    (tmp_path / "network.py").write_text(NETWORK)
+    small = tmp_path / "small.py"
+    reduction = ip.reduce(tmp_path / "network.py", keep=["fails"], output=small)
+    assert not reduction.record.holds
+    assert "no graph of" in repr(reduction)
+    assert "it compiles" in repr(reduction)
+    assert not small.exists()
+
+
+def test_a_search_goes_on_where_its_budget_was_over(tmp_path: Path) -> None:
+    (tmp_path / "network.py").write_text(NETWORK)
+    small, keep = tmp_path / "small.py", ["run: grep -q flip"]
+    first = ip.reduce(tmp_path / "network.py", keep=keep, output=small, budget=0.001).record
+    assert first.over_budget
+    assert first.holds
+    with pytest.raises(ip.ProbeError, match="another script or predicate"):
+        ip.reduce(tmp_path / "network.py", keep=["fails"], output=small, resume=True)
+    second = ip.reduce(tmp_path / "network.py", keep=keep, output=small, resume=True).record
+    assert second.known
+    assert second.left < first.left
+
+
+def test_a_file_that_is_not_of_it_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "network.py").write_text(NETWORK)
+    with pytest.raises(ip.ProbeError, match="is the script itself"):
+        ip.reduce(tmp_path / "network.py", keep=["fails"], output=tmp_path / "network.py")
+    (tmp_path / "mine.py").write_text("mine = 1\n")
+    with pytest.raises(ip.ProbeError, match="not of probe reduce"):
+        ip.reduce(tmp_path / "network.py", keep=["fails"], output=tmp_path / "mine.py")
+    with pytest.raises(ip.ProbeError, match="nothing is to be kept"):
+        ip.reduce(tmp_path / "network.py")
