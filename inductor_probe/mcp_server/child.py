@@ -115,7 +115,8 @@ def _refuse_script(tool: Tool, options: Struct) -> None:
     from inductor_probe.api.meaning import meaning_of  # noqa: PLC0415 - for two tools
 
     program = getattr(options, "program", None)
-    if program is not None and meaning_of(str(program), Path.cwd()).script is not None:
+    of_script = any(getattr(options, name, None) for name in ("cases", "knobs", "env", "args"))
+    if program is not None and meaning_of(str(program), Path.cwd(), of_script=of_script).script is not None:
         raise ProbeError(
             f"{program} is a script, and this server runs none",
             "name a run that is there (see runs), or ask the user to start `probe mcp` with --allow-run",

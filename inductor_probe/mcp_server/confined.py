@@ -17,6 +17,8 @@ _PARTS = re.compile(r"[=,:]")
 """Between a path and what stands beside it: `NAME_v2=FILE`, `FILE:LINE`, `LABEL:1`."""
 _OPENED = ("open", "os.listdir", "os.scandir")
 """Python's audit events of files that are looked into, with the path first."""
+_STARTED = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty")
+"""Those of a process that is started."""
 
 
 def refuse_outside(arguments: Any, root: Path) -> None:
@@ -55,7 +57,8 @@ def confine(root: Path, *, reading: bool) -> None:
     """Let this process open no file below the root that is elsewhere, through a link, from here on.
 
     A dump may have links in it, and texts that name files: where `reading` is all that the process does, it
-    opens nothing outside of the root at all, but for Python, this package's own state, and the system's.
+    opens nothing outside of the root at all, but for Python, this package's own state, and the system's, and
+    starts nothing.
     """
     from inductor_probe.discovery.archive import archives_folder  # noqa: PLC0415 - for one process in two
     from inductor_probe.store.made_here import record_path  # noqa: PLC0415
@@ -66,6 +69,8 @@ def confine(root: Path, *, reading: bool) -> None:
     trusted = (*code, *_real(own))
 
     def hear(event: str, arguments: tuple[Any, ...]) -> None:
+        if reading and event in _STARTED:
+            raise ProbeError("this server runs nothing", "ask the user to start `probe mcp` with --allow-run")
         if event not in _OPENED or not arguments or not isinstance(arguments[0], (str, bytes, os.PathLike)):
             return
         asked = Path(os.path.abspath(os.fsdecode(arguments[0])))  # noqa: PTH100 - with the links in it

@@ -81,7 +81,7 @@ data has 2 of 3 rows.causes; rest: {"target": "aa", "fields": ["rows.causes"], "
 --
 answer: "model__0_inference_0.0  3 conclusions (1 missed, 1 analysis, 1 passed), no recorded decision"
 data: ["verb", "version", "rows"]
-cut: [{"key": "rows.looked_for", "shown": 8, "of": 17}, {"key": "rows.causes", "shown": 2, "of": 3},
+cut: [{"key": "rows.looked_for", "shown": 8, "of": 19}, {"key": "rows.causes", "shown": 2, "of": 3},
 {"key": "rows.causes.remark", "shown": 4, "of": 12}, {"key": "rows.causes.fx", "shown": 16, "of":
 80}, {"key": "rows.causes.sources", "shown": 4, "of": 25}]
 rest: {"tool": "why", "arguments": {"target": "aa", "fields": ["rows.causes"], "limit": 20,

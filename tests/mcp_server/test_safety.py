@@ -92,14 +92,32 @@ def test_a_dump_that_is_a_link_is_not_listed(root: Path) -> None:
     assert "secret" not in call(Server(root), "runs").model_dump_json()
 
 
-@pytest.mark.parametrize("tool", ["dump", "whatif", "bench", "accuracy"])
+@pytest.mark.parametrize("tool", ["dump", "whatif", "bench", "accuracy", "reduce"])
 def test_what_runs_is_not_there(root: Path, tool: str) -> None:
     result = call(Server(root), tool, script="evil.py")
     assert result.is_error
     assert "Unknown tool" in text_of(result)
 
 
-@pytest.mark.parametrize(("tool", "more"), [("overview", {}), ("expect", {"kernels": ["1"]})])
+def test_a_process_that_reads_starts_none(root: Path) -> None:
+    code = f"""
+import subprocess
+from pathlib import Path
+from inductor_probe.errors import ProbeError
+from inductor_probe.mcp_server.confined import confine
+confine(Path({str(root)!r}), reading=True)
+try:
+    subprocess.run(["true"], check=False)
+except ProbeError as error:
+    print(error.message)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "this server runs nothing\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "more"), [("overview", {}), ("compile_time", {}), ("expect", {"kernels": ["1"]})]
+)
 def test_a_script_is_not_run_where_a_run_may_be_read(
     root: Path, tmp_path: Path, tool: str, more: dict[str, object]
 ) -> None:
