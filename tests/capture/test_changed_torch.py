@@ -187,7 +187,7 @@ def test_lowerings_that_changed_are_shown_as_torch_has_them(on_cpu: Dumped) -> N
 
 
 LEFT_OUT = "        if node.name != '77': return False\n"
-ORDERS = """import torch
+ORDERS = f"""{WITHOUT_KERNELS}
 values = torch.ones(64, 128)
 torch.compile(lambda x: x.t() + 1)(values)
 torch.compile(lambda x: (x + 1).index_put((torch.arange(3),), torch.zeros(())))(values)
@@ -196,9 +196,7 @@ torch.compile(lambda x: (x[:, :100] + 1, x[:, :100] * 2))(values)
 """
 
 
-def test_what_changed_in_orders_passes_and_fusion_is_shown_as_torch_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_changed_in_orders_passes_and_fusion_is_shown_as_torch_has_it(tmp_path: Path) -> None:
     """The order of loops, loops that are merged, what is written in place, a check, and a leg of a fusion."""
     edits = {
         "_inductor/scheduler.py": [("if a_first > b_first:", "if a_first > b_first + 77:")],
@@ -223,7 +221,8 @@ def test_what_changed_in_orders_passes_and_fusion_is_shown_as_torch_has_it(
             )
         ],
     }
-    decisions, _ = dumped(tmp_path, monkeypatch, edits, ORDERS)
+    torch_with(tmp_path / "changed", edits)
+    _, decisions, _ = dumped(tmp_path / "changed", tmp_path, ORDERS)
     seen = {
         (one.kind, one.outcome, one.cause, test.text, test.truth, test.values)
         for one in decisions
