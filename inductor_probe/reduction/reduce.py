@@ -169,7 +169,7 @@ def _of_run(which: Run | Graph, *, trust: bool) -> tuple[OwnProgram, str]:
     if isinstance(program, NoOwnCall):
         raise ProbeError(
             f"{run.path.name} cannot be reduced: {why_no_own_call(program)}",
-            "probe reduce SCRIPT runs it anew",
+            "probe reduce SCRIPT runs the script",
         )
     record = run.manifest.graph(which.name) if isinstance(which, Graph) and run.manifest else None
     return program, (record.compile_id or "") if record else ""

@@ -436,4 +436,6 @@ def name_of(function: Any) -> str:
             owner = owner.get(part) if isinstance(owner, dict) else getattr(owner, part, None)
         if owner is function or (owner is not None and owner == function):
             return path
-    raise CannotWriteError(f"{name or function} of {home or type(builtins).__name__} is no function of torch")
+    raise CannotWriteError(
+        f"{name or function} of {home or type(builtins).__name__} cannot be called by a name in torch"
+    )
