@@ -118,7 +118,6 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._dynamo.utils", "reset_frame_count", "when counts of compiles are cleared", (RECORD,)),
     TorchPlace(_FRAME, "_compile", "a compile that fails, also where torch goes on eagerly", (RECORD,)),
     TorchPlace("torch._dynamo.eval_frame", "_TorchDynamoContext.__call__", "what the script calls", (OWN,)),
-    TorchPlace(_COMPILE_FX, "compile_fx", "the graph that dynamo hands to inductor", (REDUCE,)),
     TorchPlace("torch._dynamo.repro.after_aot", "run_repro", "what torch's own program runs", (REDUCE,)),
     TorchPlace(_COMPILE_FX, "_compile_fx_inner", "the code of one graph", (ACCURACY,)),
     TorchPlace(_COMPILE_FX, "_recursive_pre_grad_passes", "passes over what dynamo traced", (ACCURACY,)),
@@ -149,7 +148,7 @@ PLACES: tuple[TorchPlace, ...] = (
         "torch.distributed.distributed_c10d", "init_process_group", "which rank a process is", (RECORD,)
     ),
     TorchPlace(_TRACING, "maybe_handle_decomp", "whether an operator is decomposed", (DECISION,)),
-    TorchPlace(_COMPILE_FX, "compile_fx", "whether a graph is frozen", (DECISION, ACCURACY)),
+    TorchPlace(_COMPILE_FX, "compile_fx", "whether a graph is frozen", (DECISION, ACCURACY, REDUCE)),
     TorchPlace(_FREEZING, "freeze", "parameters become constants", (RECORD, DECISION)),
     TorchPlace(_FREEZING, "replace_params_with_constants", "which parameters stay inputs", (DECISION,)),
     TorchPlace(_FOLDING, "replace_node_with_constant", "a value becomes a constant", (DECISION,)),

@@ -73,13 +73,13 @@ class ReportKernel(Struct, frozen=True):
     """A kernel: see `KernelRow`.
 
     Attributes:
-        how: its kind in a few words. nodes: that it runs. launches: how often. bytes: read and written.
+        does: its kind in a few words. nodes: that it runs. launches: how often. bytes: read and written.
         source: its text; empty for a function of a library. lines: what is known of lines of the text.
         seconds: of all launches in a call, where the graph was profiled.
     """
 
     name: str
-    how: str
+    does: str
     nodes: tuple[str, ...]
     launches: int
     bytes: int | None

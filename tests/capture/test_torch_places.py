@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.accuracy_checks import stages
-from inductor_probe.capture import hooks, processes, recorders, targets
+from inductor_probe.capture import compilers, hooks, processes, recorders, targets
 from inductor_probe.capture.torch_places import (
     ACCURACY,
     DECISION,
     OWN,
     PLACES,
     RECORD,
+    REDUCE,
     TARGET,
     TOPICS,
     wrap,
@@ -26,14 +27,15 @@ def test_a_place_stands_once_and_says_what_it_decides() -> None:
     assert len({str(place) for place in PLACES}) == len(PLACES)
     assert all(
         place.decides
-        and set(place.topics) <= {RECORD, DECISION, TARGET, OWN, ACCURACY, *TOPICS}
+        and set(place.topics) <= {RECORD, DECISION, TARGET, OWN, ACCURACY, REDUCE, *TOPICS}
         and place.topics
         for place in PLACES
     )
 
 
 def test_every_place_that_is_recorded_is_named_in_the_hooks() -> None:
-    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in (hooks, processes))
+    modules = (hooks, processes, compilers)
+    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules)
     for place in PLACES:
         if RECORD in place.topics:
             assert f'"{place.module}"' in text, place

@@ -194,7 +194,7 @@ function kernel(name) {
   shownKernel = name; $("kernels").value = name;
   for (const set of elements.values()) for (const each of set) if (pane.contains(each)) set.delete(each);
   if (!one.source) {
-    const row = el("div", { class: "row" }, `${one.name}: ${one.how}, a function of a library; its text is not in the dump`);
+    const row = el("div", { class: "row" }, `${one.name}: ${one.does}, a function of a library; its text is not in the dump`);
     follows(row, new Set(one.nodes), one.name);
     return pane.replaceChildren(row);
   }
@@ -248,7 +248,7 @@ function about(name, nodes, buffer, itself) {
     fact("does", list(rows.map(one => one.does))); fact("loops", list(rows.map(one => one.loops).filter(one => one !== "-"), 4));
     fact("reads", list(rows.flatMap(one => one.reads))); fact("writes", list(rows.flatMap(one => one.writes)));
     fact("kernel", list(rows.map(one => one.kernel), 4));
-    if (itself) { fact("kind", itself.how); fact("bytes", bytes(itself.bytes)); }
+    if (itself) { fact("kind", itself.does); fact("bytes", bytes(itself.bytes)); }
     const seconds = itself ? itself.seconds : new Set(rows.map(one => one.top)).size === 1 ? rows[0]?.seconds : null;
     fact("takes", seconds === null || seconds === undefined ? "" : `${duration(seconds)}${graph.profile ? ` of a call of ${duration(graph.profile.call)}` : ""}`);
     fact("FX nodes", list(rows.flatMap(one => one.fx)));
@@ -269,7 +269,7 @@ const TABLES = {
     column("loops", row => row.loops), column("writes", row => row.writes.join(", ")), column("reads", row => row.reads.join(", ")), seconds,
     column("kernel", row => row.kernel), column("from", row => row.sources.map(one => place(graph.sources[one])).join(", "))] },
   kernels: { rows: () => graph.kernels, name: row => row.name, columns: [
-    column("kernel", row => row.name, { name: true }), column("kind", row => row.how), seconds, column("bytes", row => row.bytes, { text: row => bytes(row.bytes), number: true }),
+    column("kernel", row => row.name, { name: true }), column("kind", row => row.does), seconds, column("bytes", row => row.bytes, { text: row => bytes(row.bytes), number: true }),
     column("launches", row => row.launches, { number: true }), column("nodes", row => row.nodes.length, { number: true }), column("which", row => row.nodes.join(", "))] },
   buffers: { rows: () => graph.buffers, name: row => row.buffer, columns: [
     column("buffer", row => row.buffer, { name: true }), column("role", row => row.role), column("layout", row => row.layout), column("format", row => row.format),
@@ -323,7 +323,7 @@ function found(word) {
   };
   for (const one of graph.nodes) add(one.node, `${one.does} ${one.writes.join(" ")} ${one.fx.join(" ")}`);
   for (const one of graph.buffers) add(one.buffer, `${one.role} ${one.layout}`);
-  for (const one of graph.kernels) add(one.name, one.how);
+  for (const one of graph.kernels) add(one.name, one.does);
   for (const one of graph.sources) add(place(one), one.code);
   return hits.sort((a, b) => a[0] - b[0]).slice(0, 14);
 }
