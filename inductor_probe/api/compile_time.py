@@ -56,7 +56,7 @@ def compile_time(options: CompileTimeOptions, progress: Progress) -> CompileTime
     """
     if isinstance(options.program, (Run, Graph)) or options.program is None:
         return _of_target(open_target(options.program))
-    of_script = bool(options.cases or options.knobs or options.args)
+    of_script = bool(options.cases or options.knobs or options.env or options.args)
     meaning = meaning_of(str(options.program), Path.cwd(), of_script=of_script)
     if meaning.beside:
         progress.say(meaning.beside)
@@ -100,15 +100,22 @@ def _of_script(script: Path, options: CompileTimeOptions, progress: Progress) ->
     args = script_arguments(script, options.args, options.cases, knobs)
     logs: list[CompileLog] = []
     progress.say(f"running {script} with empty caches")
-    for traces in run_traced(script, args, options.env, settings, times=2 if options.warm else 1):
+    statuses: list[int] = []
+    for traces, status in run_traced(script, args, options.env, settings, times=2 if options.warm else 1):
         logs.append(_joined(traces))
+        statuses.append(status)
         if len(logs) == 1 and options.warm:
             progress.say("once more, with what it left in them")
     cold, *again = logs
     if not cold.regions:
         raise UnreadableError(f"{script} compiled nothing, or torch says nothing of the time that it took")
-    warm = warm_compile(again[0], cold) if again else None
-    return _rows([compile_times(str(script), cold, None, dumped=False, warm=warm)], [cold])
+    warm = warm_compile(again[0], cold) if again and statuses[0] == statuses[1] else None
+    made = _rows([compile_times(str(script), cold, None, dumped=False, warm=warm)], [cold])
+    for number, status in enumerate(statuses):
+        if status and not (number and statuses[0]):
+            which = "with full caches it" if number else f"{script}"
+            progress.say(f"{which} ended with status {status}: what follows was compiled until then")
+    return made
 
 
 def _joined(traces: Iterable[Path]) -> CompileLog:

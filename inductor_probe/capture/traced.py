@@ -26,8 +26,8 @@ def run_traced(
     settings: Sequence[tuple[str, str]],
     *,
     times: int,
-) -> Iterator[list[Path]]:
-    """Run a script some times with caches of its own, and yield after each the trace logs of that run.
+) -> Iterator[tuple[list[Path], int]]:
+    """Run a script some times with caches of its own, and yield after each its trace logs and exit status.
 
     Args:
         variables: of the environment. settings: of torch, each with its value as a text.
@@ -61,11 +61,11 @@ def run_traced(
                 *args,
             ]
             with isa_checks_kept(folder / "inductor"):
-                ended = subprocess.run(command, env=environment, stdout=sys.stderr.fileno(), check=False)
+                ended = subprocess.run(command, env=environment, stdout=2, check=False)
             logs = sorted(trace.glob(_TRACE))
-            if ended.returncode and not logs:
+            if ended.returncode and not logs and not number:
                 raise _failure(script, ended.returncode, EventReader(folder).new_events(ended=True))
-            yield logs
+            yield logs, ended.returncode
 
 
 def _failure(script: Path, status: int, events: Sequence[Mapping[str, Any]]) -> ProbeError:

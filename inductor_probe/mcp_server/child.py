@@ -1,6 +1,6 @@
 """One call of a tool, in a process of its own: an order comes on stdin, events go to stdout.
 
-    {"tool": "why", "arguments": {"first": "buf0"}, "root": "/work", "allow_run": false}
+    {"tool": "why", "arguments": {"first": "buf0"}, "root": "/home/me/net", "allow_run": false}
     -> {"step": "..."} as it works, then {"answer": ..., "whole": {...}, ...} or {"error": {...}}
 
 It is interrupted, as by Ctrl-C, when its standard input ends before that: the call was taken back.
@@ -68,6 +68,8 @@ def answer(order: dict[str, Any], step: Callable[[str], object]) -> dict[str, An
     reading = not tool.may_run(allow_run=order["allow_run"])
     if reading:
         _refuse_script(tool, options)
+    if any(str(text).strip().startswith("run") for text in getattr(options, "keep", ())):
+        raise ProbeError("a predicate run: would start any command, which this server does not", "see expect")
     confine(root, reading=reading)
     if order.get("frozen"):
         options = _with_new_bench_file(options)

@@ -60,6 +60,18 @@ class _Tool(ServedTool):
             raise ToolError(f"[{error.code}] {_with_hint(error)}") from error
 
 
+def _seconds(arguments: Mapping[str, Any]) -> float:
+    """Return how long a client waits.
+
+    Raises:
+        ProbeError: that is no number.
+    """
+    given = arguments.get("wait_s", WAIT_S)
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise ProbeError(f"wait_s is {given!r}", "it is a number of seconds", code="usage")
+    return float(given)
+
+
 class Server:
     """What `probe mcp` serves: `mcp` is the server of the SDK.
 
@@ -154,6 +166,7 @@ class Server:
         }
         if not tool.may_run(allow_run=self._allow_run):
             return _result(answer_of(await self._jobs.call(order), form, tool.name, asked))
+        _seconds(arguments)
         job = self._jobs.start(tool, order, float(getattr(options, "budget", None) or 0))
         return await self._wait(job, arguments, context, ends=True)
 
@@ -161,7 +174,7 @@ class Server:
         self, job: Job, arguments: Mapping[str, Any], context: Any, *, ends: bool
     ) -> CallToolResult:
         """Wait for a job, as long as the client does; it `ends` with a call that is taken back."""
-        until = time.monotonic() + float(arguments.get("wait_s", WAIT_S))
+        until = time.monotonic() + _seconds(arguments)
         await context.report_progress(job.elapsed_s, job.estimate_s, f"it takes about {job.estimate_s:.0f} s")
         try:
             while not job.task.done() and (left := until - time.monotonic()) > 0:

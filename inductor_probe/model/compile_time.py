@@ -97,7 +97,7 @@ class Compile(Struct, frozen=True):
 
     Attributes:
         compile_id: dynamo's: `0/1` is the second compile of the first function.
-        function, where: of the user's, `net.py:12`. graph: folders that it made, where they are there.
+        function, where: of the user's, `net.py:12`. graphs: folders that it made, where they are there.
         seconds: all of it. phases: of these, the longest first.
         operators: of the graph that dynamo made. guards: in the order in which they are checked.
         guard_us: microseconds of checking all of them, as torch timed it. reason: why it was compiled again.

@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -81,11 +82,13 @@ class Reducer:
             Case(keep, threads, any(one.is_built for one in keep)), 1 if timed else options.jobs, 600.0
         )
         self._values: Path | None = None
+        self._copied = False
         self._tried: dict[str, Any] = {}
         self._journal = self._folder / "tried.jsonl"
         for line in self._journal.read_text().splitlines() if self._journal.exists() else ():
-            name, *answer = json.loads(line)
-            self._tried[name] = answer
+            with suppress(ValueError):  # the last line of a process that was killed
+                name, *answer = json.loads(line)
+                self._tried[name] = answer
         self.asked = self.known = 0
         self._forms: dict[str, Any] = {}
 
@@ -182,8 +185,10 @@ class Reducer:
         text = program.text(self._head)
         for target in (self._folder / f"step-{self._steps:04}.py", self._target):
             write_whole(target, text)
-            if self._values is not None and "VALUES[" in text:
-                shutil.copyfile(self._values, target.with_suffix(".pt"))
+        values = self._target.with_suffix(".pt")  # of all steps: it has what the graph had
+        if self._values is not None and "VALUES[" in text and not self._copied:
+            shutil.copyfile(self._values, values)
+            self._copied = True
 
 
 def main() -> None:

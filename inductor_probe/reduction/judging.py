@@ -43,6 +43,8 @@ from inductor_probe.report.words.expect import checked_sentence
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\b[A-Za-z_]+_\d+\b")
 _KERNELS = ("cpp", "cpp_pybinding", "triton", "multi_kernel")
+_LONGEST, _MOST = 500, 30
+"""Characters of a text of an answer, and texts: an answer is read at once, of 64 KiB at most."""
 _SAME_WORDS = 6
 """Of the message of a failure; behind them it names what differs from program to program."""
 _RECOMPILE = Expectation("no-recompile")
@@ -302,12 +304,9 @@ class Forks:
         try:
             os.chdir(tempfile.gettempdir())
             answer = shown(script, self.case)
-            os.write(
-                writing,
-                json.dumps([answer.holds, answer.says, answer.failure, answer.causes], default=str).encode()[
-                    :60000
-                ],
-            )
+            texts = [[text[:_LONGEST] for text in row[:_MOST]] for row in (answer.says, answer.failure)]
+            causes = [str(cause)[:_LONGEST] for cause in answer.causes[:_MOST]]
+            os.write(writing, json.dumps([answer.holds, *texts, causes]).encode())
         except BaseException as error:
             with suppress(OSError):
                 os.write(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -72,6 +73,8 @@ def predicate_of(text: str) -> Predicate:
     if kind == "expect":
         return Predicate(text, kind, bool(match["negated"]), expected=_expectations(words, wrong))
     if kind == "run":
+        if Path(words[0]).is_file():  # it runs in another folder
+            words[0] = str(Path(words[0]).absolute())
         return Predicate(text, kind, command=tuple(words))
     if kind != "slow":
         return Predicate(text, kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
@@ -15,9 +16,7 @@ _NUMBERED = re.compile(r"(?:_\d+)+$")
 _OF_DYNAMO = re.compile(r"^(?:[Ll]_)+(?:(?:self|fn|args|kwargs)_+)*|(?:modules|parameters|buffers|params)_+")
 _LARGEST_INLINE = 64
 """Elements of a tensor whose values are written into the script."""
-_WORDS = frozenset(
-    ("torch", "function", "compiled", "Path", "VALUES", "in", "is", "if", "for", "lambda", "as")
-)
+_WORDS = frozenset(("torch", "math", "function", "compiled", "Path", "VALUES", "sum", "one"))
 
 
 class Form(Struct, frozen=True):
@@ -160,6 +159,7 @@ class Program(Struct, frozen=True):
         parts = [
             *([f'"""{head}"""', ""] if head else []),
             *(["from pathlib import Path", ""] if uses_values else []),
+            *(["import math", ""] if any("math." in line for line in body) else []),
             "import torch",
             *(line for line in self.settings if line.startswith("import ")),
             *([""] if settings else []),
@@ -195,7 +195,7 @@ def _plain(name: str, *, is_input: bool) -> str:
         plain = shorter
     if is_input and plain.count("_") > 1:
         plain = plain.rpartition("_")[2]
-    if not plain.isidentifier() or plain in _WORDS:
+    if not plain.isidentifier() or keyword.iskeyword(plain) or plain in _WORDS:
         plain = "x"
     return plain
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from inductor_probe.errors import ProbeError, StoppedError
+from inductor_probe.errors import NotFoundError, ProbeError, StoppedError, near_names
 from inductor_probe.files import seen_from
 from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
 from inductor_probe.model.output import Output
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 CHILD = Path(__file__).with_name("child.py")
 _ASKED = "asked.json"
+_SEARCH = ".reduction"
+"""Of the folder of a search, beside its target."""
+_VALUES = "VALUES["
 _HEAD = "Reduced by probe reduce from "
 _OF_THREE = 3
 _PATIENCE_S = 3600.0
@@ -91,15 +94,23 @@ def reduce(options: ReduceOptions, progress: Progress) -> Reduction:
         for event in events
         if event["event"] == "graph"
     )
-    ending = by_name.get("captured", {}).get("ending", "")
+    captured = by_name.get("captured", {})
+    ending, names = captured.get("ending", ""), captured.get("graphs", [])
     if "reduced" not in by_name:
         shutil.rmtree(folder)
+        if request.graph and names and not graphs:
+            raise NotFoundError(
+                f"{script} has no graph {request.graph}; it has {', '.join(names)}",
+                near_names(request.graph, names),
+            )
         record = ReduceOutput(keep=keep, holds=False, script=script, graphs=graphs, ending=ending)
         return Reduction(record)
     found = by_name["reduced"]
     times = _OF_THREE if any(one.kind == "slow" for one in predicates) else 1
     holds, says, back = _final(program, request, times=times, progress=progress)
     text = target.read_text()
+    if _VALUES not in text:
+        target.with_suffix(".pt").unlink(missing_ok=True)
     if not found["over"]:
         shutil.rmtree(folder)
     return Reduction(
@@ -181,8 +192,16 @@ def _check_target(target: Path, script: Path) -> None:
         raise ProbeError(f"{target.name} is the script itself", "name another file with -o")
     if not target.parent.is_dir():
         raise ProbeError(f"there is no folder {target.parent}", "make it, or name another file with -o")
-    if target.exists() and not target.read_text(errors="replace").startswith(f'"""{_HEAD}'):
-        raise ProbeError(f"{target.name} is there, and not of probe reduce", "name another file with -o")
+    if target.is_dir():
+        raise ProbeError(f"{target} is a folder", "name a file with -o")
+    is_ours = target.exists() and target.read_text(errors="replace").startswith(f'"""{_HEAD}')
+    beside = target.with_suffix(".pt")
+    for file in (target, beside):
+        if file.exists() and not is_ours:
+            raise ProbeError(f"{file.name} is there, and not of probe reduce", "name another file with -o")
+    folder = target.with_suffix(_SEARCH)
+    if folder.exists() and not (folder / _ASKED).exists():
+        raise ProbeError(f"{folder.name} is there, and not of probe reduce", "name another file with -o")
 
 
 def _folder(target: Path, options: ReduceOptions, program: OwnProgram, keep: tuple[str, ...]) -> Path:
@@ -191,8 +210,9 @@ def _folder(target: Path, options: ReduceOptions, program: OwnProgram, keep: tup
     Raises:
         ProbeError: there is nothing to go on with, or it was another search.
     """
-    folder = target.with_suffix(".reduction")
-    asked = json.dumps([str(program.script), program.arguments, keep, program.settings])
+    folder = target.with_suffix(_SEARCH)
+    what = (program.arguments, keep, program.settings, options.graph, tuple(several(options.imports)))
+    asked = json.dumps([str(program.script), *what, sorted(program.variables.items())])
     if options.resume:
         if not (folder / _ASKED).exists():
             raise ProbeError(f"no search for {target.name} was interrupted", "leave out --resume")
@@ -247,8 +267,6 @@ def _final(
     for back, step in enumerate(_steps(folder)):
         if back:
             shutil.copyfile(step, target)
-            if step.with_suffix(".pt").exists():
-                shutil.copyfile(step.with_suffix(".pt"), target.with_suffix(".pt"))
         for number in range(times):
             progress(f"asking {target.name} alone ({number + 1} of {times})")
             holds, says = _alone(program, request, target)
@@ -264,7 +282,7 @@ def _steps(folder: Path) -> Iterator[Path]:
 
 
 def _alone(program: OwnProgram, request: ReducingOptions, target: Path) -> tuple[bool, tuple[str, ...]]:
-    alone = replace(program, script=target, arguments=(), settings=())
+    alone = replace(program, script=target, arguments=(), settings=(), variables={})
     final = replace(request, final=True, settings=())
     with ScriptProcess(alone, CHILD, lambda _: final, patience=_PATIENCE_S) as process:
         try:

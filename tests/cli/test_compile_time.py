@@ -16,6 +16,8 @@ from inductor_probe.analysis.compile_time import compile_times, phase_of, warm_c
 from inductor_probe.model.compile_time import kernel_digest
 from inductor_probe.reader.logs.compile_time import read_compile_log
 from inductor_probe.reader.logs.guards import guards_of
+from inductor_probe.report.pages.compile_time import compile_time_pages, guard_pages
+from inductor_probe.report.terminal import to_text
 from tests.conftest import PROBE
 
 NETWORK = """
@@ -99,6 +101,8 @@ def test_a_log_that_is_cut_or_mixed_up_is_read_as_far_as_it_goes(
     texts = [event(*line) if isinstance(line, tuple) else f"{line}\n" for line in lines]
     log = read_compile_log(written(tmp_path_factory.mktemp("log"), *texts))
     row = compile_times("net.py", log, None, dumped=False)
+    assert to_text(compile_time_pages([row]))
+    assert to_text(guard_pages([row]))
     assert all(one.seconds >= 0 for one in row.phases)
     assert warm_compile(log, log).seconds == pytest.approx(row.seconds)
 

@@ -133,6 +133,7 @@ def test_a_script_is_not_run_where_a_run_may_be_read(
         ("bench", {"target": "flip", "budget": 0.3}),
         ("whatif", {"program": "flip", "scalar": ["op0"], "budget": 0.3}),
         ("accuracy", {"program": "flip"}),
+        ("reduce", {"program": "flip", "keep": ["fails"]}),
         ("overview", {"program": "flip", "budget": 0.3}),
     ],
 )
@@ -145,6 +146,20 @@ def test_nothing_of_a_strangers_dump_runs(
     assert not (tmp_path / "marker").exists()
     assert result.is_error or tool == "overview"
     assert not result.is_error or "trust" in text_of(result) or "script" in text_of(result)
+
+
+def test_a_predicate_that_starts_a_command_is_refused(root: Path, tmp_path: Path) -> None:
+    (root / "net.py").write_text("import torch\n")
+    keep = [f"run: /bin/sh -c 'touch {tmp_path / 'marker'}'"]
+    result = call(Server(root, allow_run=True), "reduce", program="net.py", keep=keep)
+    assert "would start any command" in text_of(result)
+    assert not (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize("value", ["soon", None, True])
+def test_a_wait_that_is_no_number_starts_nothing(root: Path, value: object) -> None:
+    result = call(Server(root, allow_run=True), "dump", script="net.py", wait_s=value)
+    assert "it is a number of seconds" in text_of(result)
 
 
 def test_no_module_of_the_root_is_imported(root: Path, tmp_path: Path) -> None:

@@ -53,6 +53,19 @@ def test_a_text_has_names_of_a_person_and_runs_alone() -> None:
     compile(text, "small.py", "exec")
 
 
+def test_names_that_python_has_are_not_taken_and_what_is_used_is_imported() -> None:
+    """A mask is `and_` in a graph, an input of a class `l_class_`; a size is `math.floor` of another."""
+    program = Program(
+        ((Input("l_class_", SQUARE),),),
+        (Line("and_", "$0 & $0", ("l_class_",)), Line("sum", "math.floor($0.shape[0])", ("and_",))),
+        ("sum",),
+    )
+    text = program.renamed().text()
+    compile(text, "small.py", "exec")
+    assert "import math\n" in text
+    assert "sum =" not in text
+
+
 @pytest.mark.parametrize(
     ("form", "text"),
     [

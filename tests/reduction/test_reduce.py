@@ -90,3 +90,26 @@ def test_a_file_that_is_not_of_it_is_not_overwritten(tmp_path: Path) -> None:
         ip.reduce(tmp_path / "network.py", keep=["fails"], output=tmp_path / "mine.py")
     with pytest.raises(ip.ProbeError, match="nothing is to be kept"):
         ip.reduce(tmp_path / "network.py")
+
+
+@pytest.mark.parametrize("name", ["small.py", "small.pt", "small.reduction"])
+def test_nothing_of_the_users_beside_the_target_is_overwritten_or_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "net.py").write_text("import torch\n")
+    precious = tmp_path / name
+    if precious.suffix == ".reduction":
+        precious.mkdir()
+        precious = precious / "mine.txt"
+    precious.write_text("precious")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ip.ProbeError, match=f"{name} is there, and not of probe reduce"):
+        ip.reduce("net.py", keep=["fails"], output=Path("small.py"))
+    assert precious.read_text() == "precious"
+
+
+def test_a_folder_is_no_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "net.py").write_text("import torch\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ip.ProbeError, match="is a folder"):
+        ip.reduce("net.py", keep=["fails"], output=Path())

@@ -108,14 +108,7 @@ def _close(open_: list[_Open], time: float, *, ended: bool) -> Region:
 
 def _entries(log: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield headers that matter here, each with the text that is indented below it."""
-    names = (
-        "chromium_event",
-        "compilation_metrics",
-        "inductor_output_code",
-        "dynamo_cpp_guards_str",
-        _ARTIFACT,
-    )
-    keys = [f'"{name}"' for name in names]
+    keys = [f'"{name}"' for name in _KEYS]
     header: Mapping[str, Any] | None = None
     payload: list[str] = []
     size = 0

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from inductor_probe.model.compile_time import Guard
 
 _LEAF = re.compile(r"(?:\| )*\+- (?P<kind>[A-Z_]+): (?P<text>.*)")
-_LINE = re.compile(r"(?P<text>.*?)\s+# (?:(?P<code>.*?)\s+# )?\(?(?P<where>\S+:\d+) in \S+.*")
+_LINE = re.compile(r"(?P<text>.*?)\s+# (?:(?P<code>.*?)\s+# )?\(?(?P<where>[^#]*?:\d+) in \S+.*")
 _TENSOR = re.compile(
     r"check_tensor\((?P<value>.*?), \w+, DispatchKeySet\(.*?\), torch\.(?P<dtype>\w+), device=\w+, "
     r"requires_grad=(?P<grad>\w+), size=(?P<size>\[.*?\]), stride=(?P<stride>\[.*?\])\)"

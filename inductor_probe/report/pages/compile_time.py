@@ -48,7 +48,10 @@ def compile_time_pages(rows: Sequence[CompileTimes], *, everything: bool = False
 
 def guard_pages(rows: Sequence[CompileTimes]) -> Iterator[Block]:
     """Yield the guards of each compile that are about values of the user's, and how many others there are."""
-    yield from apart(_guards(one) for row in rows for one in row.compiles if one.guards)
+    having = [one for row in rows for one in row.compiles if one.guards]
+    yield from apart(map(_guards, having))
+    if not having:
+        yield Line("no guards are recorded: no compile came to its end")
 
 
 def _guards(one: Compile) -> Iterator[Block]:
@@ -90,7 +93,7 @@ def _page(row: CompileTimes, most: int | None) -> Iterator[Block]:
     yield Heading([f"{row.subject}: ", (took, "bold"), f" in {counted(len(row.compiles), 'compile')}"])
     if row.dumped:
         yield Line(("of a dump: with empty caches, debug files, and what records decisions", "dim"))
-    if not row.compiles:
+    if not row.phases:
         return
     yield from _longest(row)
     yield Line()

@@ -25,7 +25,8 @@ def reduce_page(record: ReduceOutput) -> Iterator[Block]:
         yield RemarkLine("passed" if record.holds else "hazard", text)
     if record.back:
         steps = counted(record.back, "smaller program")
-        yield RemarkLine("hazard", f"{steps} did not show it when run alone: this is the last that does")
+        which = "this is the last that does" if record.holds else "no other was left to be asked"
+        yield RemarkLine("hazard", f"{steps} did not show it when run alone: {which}")
     yield Code(record.text, "python", 2)
     yield Facts(
         (

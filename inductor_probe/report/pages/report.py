@@ -198,5 +198,8 @@ def report_page(record: ReportOutput) -> Iterator[Block]:
         ],
         2, 12, "the page has all",
     )  # fmt: skip
+    if record.left_out:
+        names = ", ".join(record.left_out[:3])
+        yield Line(f"no room on the page for {counted(len(record.left_out), 'graph')}: {names} ...", 2)
     for text in (*record.missing, *dict.fromkeys(text for graph in record.graphs for text in graph.missing)):
         yield Line((text, "dim"), 2)

@@ -44,6 +44,10 @@ def fold(marks: Sequence[Hashable], costs: Sequence[float], most: int) -> tuple[
     return tuple(_joined(runs, {*ranking[: (most - 1) // 2]}))
 
 
+_LONGEST_LAYER = 200
+"""Nodes of a layer: longer ones are not looked for, as that takes the square of their number."""
+
+
 def _numbers(marks: Sequence[Hashable]) -> Iterator[int]:
     """Yield a number for each mark: comparing those is cheap."""
     known: dict[Hashable, int] = {}
@@ -54,7 +58,7 @@ def _numbers(marks: Sequence[Hashable]) -> Iterator[int]:
 def _layers(marks: Sequence[int], first: int, last: int) -> Iterator[Run]:
     """Yield runs from `first` to `last`: the longest repetition, and what is around it in the same way."""
     best = (1, 0, 0, 0)  # nodes saved, begin, period, copies: one that saves a single node hides more
-    for period in range(1, (last - first) // 2 + 1):
+    for period in range(1, min((last - first) // 2, _LONGEST_LAYER) + 1):
         length = 0
         for place in range(last - 1 - period, first - 2, -1):
             if place >= first and marks[place] == marks[place + period]:
