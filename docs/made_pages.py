@@ -62,7 +62,8 @@ def _in_words(schema: dict[str, Any]) -> str:
     match schema:
         case {"$ref": reference}:
             name = reference.rpartition("/")[2]
-            return f"[{name}](#{name.lower()})"
+            verb = next((verb for verb, kind in outputs().items() if kind.__name__ == name), None)
+            return f"[{name}](#{name.lower() if verb is None else f'probe-{verb}'})"
         case {"allOf": [named, *_]}:
             return _in_words(named)
         case {"anyOf": [{"type": "number"}, {"enum": _}]}:
