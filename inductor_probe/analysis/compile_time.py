@@ -28,6 +28,7 @@ from inductor_probe.model.manifest import Manifest
 from inductor_probe.reader.logs.guards import guards_of
 
 _PHASES: Sequence[tuple[str, Phase]] = (
+    (r"PyCodeCache.*|GraphLowering\.compile_to_fn|.*load_by_key.*", "loading"),
     (r"build_guards|guard_.*", "guards"),
     (r"dynamo|entire_frame_compile|compile_attempt_.*|bytecode_tracing|insert_deferred.*|gc", "dynamo"),
     (r"pass\.pre_grad.*|_recursive_pre_grad.*", "pre-grad-passes"),
@@ -41,11 +42,9 @@ _PHASES: Sequence[tuple[str, Phase]] = (
     (r".*(bench|autotun|choice).*|AlgorithmSelector.*", "autotuning"),
     (r"CachingAutotuner.*|.*triton_(?!key).*|TritonBundler.*", "triton-compiler"),
     (r".*(Cache|cache|torch_key|triton_key).*|pgo\..*", "caches"),
-    (r"PyCodeCache.*|GraphLowering\.compile_to_fn|.*load_by_key.*", "loading"),
     (r"create_aot_dispatcher_function|aot_.*|min_cut.*|backward\._backward_impl", "aot-autograd"),
 )
 """Names of regions, as `re.fullmatch` takes them; the first that fits counts."""
-_LOADS = re.compile(r"PyCodeCache.*")
 _RESULTS = frozenset(get_args(CacheResult))
 _FRAME = re.compile(r"Line: (?P<line>\d+), Name: (?P<name>.*), Filename: (?P<file>.*)")
 _OF_TORCH = re.compile(r"(?:^|/)torch/(?:_\w+|nn)/")
@@ -56,8 +55,6 @@ _GRAPH = "gm"
 
 def phase_of(name: str) -> Phase:
     """Return the phase that a region of torch belongs to."""
-    if _LOADS.fullmatch(name):
-        return "loading"
     return next((phase for pattern, phase in _PHASES if re.fullmatch(pattern, name)), "other")
 
 
@@ -193,7 +190,7 @@ def _number(row: Mapping[str, Any], name: str) -> int | None:
 def _lookup(asked: Sequence[LoggedCache], earlier: Sequence[LoggedCache]) -> CacheLookup:
     """Return what caches answered in a compile, the last of those that were asked for a graph.
 
-    Of a miss it is said what an earlier key of the same graph has otherwise, the most similar one.
+    A miss is compared with the most similar earlier key of the same graph.
     """
     last = asked[-1]
     result = cast("CacheResult", last.result if last.result in _RESULTS else "bypass")

@@ -52,7 +52,7 @@ def compile_time(options: CompileTimeOptions, progress: Progress) -> CompileTime
     first left. Of a run the log is read that torch wrote beside it.
 
     Raises:
-        NotFoundError: there is no such log, or nothing was compiled. RunFailedError: the script failed.
+        NotFoundError: the run has no such log. RunFailedError: the script failed.
     """
     if isinstance(options.program, (Run, Graph)) or options.program is None:
         return _of_target(open_target(options.program))
@@ -75,7 +75,7 @@ def _of_target(target: Run | Graph) -> CompileTimeRows:
     if not logs:
         version = dict(run.manifest.versions).get("torch", "") if run.manifest else ""
         raise NotFoundError(
-            f"there is no trace log of {run.path.name} in {run.path.parent / 'tlparse'}"
+            f"{run.path.name} has no trace log in {run.path.parent / 'tlparse'}"
             + (f": torch {version} wrote none" if version else ""),
             "torch writes one with a dump since 2.12; probe compile-time SCRIPT runs a script with one",
         )

@@ -102,7 +102,7 @@ def report_of(options: ReportOptions, progress: Progress) -> Report:
     """Return the page about a run or graph, or about what changed between two; nothing is measured for it.
 
     Raises:
-        NotFoundError: there is none, or it is empty.
+        NotFoundError: the run does not exist, or has no graphs.
     """
     sides = [open_target(options.a), *([open_target(options.b)] if options.b is not None else [])]
     for side in sides:

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.compile_time import kernel_digest
+from inductor_probe.model.compile_time import BUILD_ARTIFACT, kernel_digest
 
-ARTIFACT = "probe_build"
 _CHECK = "_chk_kernel"
 """In the programs by which torch tries the compiler: `VecISA.check_build`."""
 _HEADERS = (".h", ".hpp", ".gch", ".pch")
@@ -46,7 +45,10 @@ def _around(run: Callable[[str, str], None]) -> Callable[[str, str], None]:
 
 def _trace(facts: Callable[[], dict[str, object]]) -> None:
     sys.modules["torch._logging"].trace_structured(
-        "artifact", lambda: {"name": ARTIFACT, "encoding": "json"}, payload_fn=facts, expect_trace_id=False
+        "artifact",
+        lambda: {"name": BUILD_ARTIFACT, "encoding": "json"},
+        payload_fn=facts,
+        expect_trace_id=False,
     )
 
 

@@ -21,6 +21,8 @@ else goes on meanwhile, and `waiting` is for those that run beside each other. `
 belong to none of these.
 """
 CacheResult: TypeAlias = Literal["hit", "miss", "bypass", "disabled"]
+BUILD_ARTIFACT = "probe_build"
+"""Name of the entries in torch's trace that say what a compiler was run for: `capture/compilers.py`."""
 BuildKind: TypeAlias = Literal["kernel", "header", "check", "other"]
 
 

@@ -56,7 +56,7 @@ class CallPath:
     Attributes:
         sites: what the function reports. exit: where it returned; None while it runs, and where it raised.
         inner: calls of watched functions within it, in order.
-        variables: when it returned, where they are kept (`watch`).
+        variables: when it returned, of functions whose variables `watch` asks for.
     """
 
     __slots__ = ("_around", "_count", "_named", "_seen", "exit", "inner", "sites", "variables")

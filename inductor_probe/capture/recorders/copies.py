@@ -13,7 +13,7 @@ and nothing is copied. So only what was a buffer before counts here. A copy that
 its source, or with all that reads it, moves nothing either: this is known when the code is generated.
 
 That strides are not those that are asked for is torch's test, seen in `require_strides`, which is watched.
-What fixed them before is no test there: torch looks at the type of the layout, and the cause at its history.
+What fixed them before is not tested there: torch looks at the type of the layout, the cause at its history.
 """
 
 from __future__ import annotations

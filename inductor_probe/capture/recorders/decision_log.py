@@ -423,8 +423,8 @@ def cause_of_branch(
     if path is None or path.exit is None:
         return "unlisted-test"
     held = (condition.text for condition, truth in path.branches() if truth)
-    found = (cause for text in held if (cause := _listed(kind, at, text)))
-    return next(found, "unlisted-test" if path.exit.within else behind)
+    causes = (cause for text in held if (cause := _listed(kind, at, text)))
+    return next(causes, "unlisted-test" if path.exit.within else behind)
 
 
 def cause_of_test(
@@ -438,8 +438,8 @@ def cause_of_test(
 
 @functools.cache
 def _listed(kind: DecisionKind, at: str, text: str) -> CauseCode | None:
-    found = (code for pattern, code in causes_by_test(kind, at).items() if matches(text, pattern))
-    return next(found, None)
+    codes = (code for pattern, code in causes_by_test(kind, at).items() if matches(text, pattern))
+    return next(codes, None)
 
 
 def decides(path: CallPath | None, pattern: str) -> bool:

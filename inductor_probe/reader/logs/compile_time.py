@@ -22,14 +22,13 @@ from typing import Any
 from msgspec import Struct
 
 from inductor_probe.model.compile_log import CompileLog, LoggedBuild, LoggedCache, Region
-from inductor_probe.model.compile_time import kernel_digest
+from inductor_probe.model.compile_time import BUILD_ARTIFACT, kernel_digest
 from inductor_probe.reader.logs.trace import log_lines
 from inductor_probe.reader.output_code import parse_output_code
 
 _LONGEST_PAYLOAD = 1 << 24
-_ARTIFACT = "probe_build"
 _KEYS = (
-    "chromium_event", "compilation_metrics", "inductor_output_code", "dynamo_cpp_guards_str", _ARTIFACT,
+    "chromium_event", "compilation_metrics", "inductor_output_code", "dynamo_cpp_guards_str", BUILD_ARTIFACT,
 )  # fmt: skip
 _CACHE = re.compile(r"(?:fx_graph|autograd)_cache_(\w+)")
 _NO_ID = "None"
@@ -57,7 +56,7 @@ def read_compile_log(log: Path) -> CompileLog:
             for digest, name in _kernels(payload):
                 kernels[digest] = None if digest in kernels else (name, _compile_id(header))
         elif isinstance(artifact := header.get("artifact"), dict):
-            if artifact.get("name") == _ARTIFACT and (build := _build(_object(payload))):
+            if artifact.get("name") == BUILD_ARTIFACT and (build := _build(_object(payload))):
                 builds.append(build)
         elif event := _object(payload):
             name, compile_id, time, args = _event(event)
