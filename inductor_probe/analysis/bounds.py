@@ -10,7 +10,11 @@ A bound is no estimate. It holds with nothing in the L2 cache that the kernel re
   by `torch.utils.flop_counter`, less what a causal mask or padding leaves out. A convolution in steps of one
   may be computed with fewer multiplications than it has (Winograd, Arithmetic Complexity of Computations,
   1980; FFT): of it counts one for each element of the result and pair of channels, since bilinear forms that
-  are independent need one each. Of other operators the count is not known.
+  are independent need one each;
+- comparisons of a sort within a block: Triton's is a bitonic network (Batcher, Sorting Networks and their
+  Applications, 1968), which compares N / 2 pairs in each of k (k + 1) / 2 steps for rows of up to N = 2^k
+  elements: 128 pairs in 36 steps for 256. A lane compares once in a clock. Of other operators the count is
+  not known.
 
 What a launch itself takes is in no bound: some microseconds, however little a kernel does. Rates are those
 of `machine/gpus/`, at the highest clock. Library functions are bounded where it is known what they must read.
@@ -55,6 +59,8 @@ _CONVOLUTION_BACKWARD = (
     "output_padding", "groups", "output_mask",
 )  # fmt: skip
 _NAMED = re.compile(r"(?P<name>\w+)=(?P<value>[^=].*)")
+_NO_DIMENSION = re.compile(r"(?:stable|descending)\b")
+"""Other arguments of `aten.sort`, which are named where they come first."""
 _SCALED_AWAY = re.compile(r"beta\s*=\s*0(?:\.0*)?(?![\d.])")
 _TYPES: dict[str, ProductType] = {
     "float64": "float64", "float32": "tf32", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8",
@@ -102,7 +108,8 @@ class _Bounds:
             flops, kind = self._template_flops(row)
             moved = self._generated(row) if flops else None
         else:
-            moved, flops, kind = self._generated(row), None, None
+            moved, flops = self._generated(row), self._comparisons(row) or None
+            kind = "comparison" if flops else None
         return self._bound(row, moved, flops, kind)
 
     def _bound(
@@ -238,6 +245,28 @@ class _Bounds:
         count = self._numel(layout)
         known = layout is not None and layout.dtype in ITEM_BYTES
         return count * ITEM_BYTES[layout.dtype or ""] if known and layout and count is not None else None
+
+    def _comparisons(self, row: KernelRow) -> int:
+        """Return those of the sorts that a kernel makes, as triton's `tl.sort` does; 0 if it has none."""
+        total = 0
+        for name in row.fx:
+            node = self._fx.get(name)
+            if node is None or operator(node.target).packet != "aten.sort":
+                continue
+            operand, *rest = node.arguments.split(", ")
+            type_ = parse_type(known.type) if (known := self._fx.get(operand)) else None
+            sizes = [value_of(size, self._values) for size in type_.size] if type_ else []
+            numbers = [
+                _numbers(text.rpartition("=")[2].strip()) for text in rest if not _NO_DIMENSION.match(text)
+            ]
+            dim = numbers[0][0] if numbers and numbers[0] else -1
+            if None in sizes or not -len(sizes) <= dim < len(sizes):
+                continue
+            length = sizes[dim] or 0
+            steps = max(0, length - 1).bit_length()
+            rows = prod(size or 0 for size in sizes) // max(1, length)
+            total += rows * 2**steps // 2 * steps * (steps + 1) // 2
+        return total
 
     # Products.
 

@@ -124,6 +124,8 @@ class _Heard:
             kernels=tuple(_kernel(call, row, self.kernels["kernels"]) for row in self.kernels["kernels"]),
             variants=tuple(variants),
             relaid=tuple(self.kernels["relaid"]),
+            by_formula=tuple(self.kernels["by_formula"]),
+            drawn=tuple(self.kernels["drawn"]),
             warnings=self.remarks,
         )
 

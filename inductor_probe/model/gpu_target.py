@@ -7,10 +7,10 @@ from typing import Literal, TypeAlias, get_args
 from msgspec import Struct
 
 ProductType: TypeAlias = Literal[
-    "float64", "tf32", "float16", "bfloat16", "float8", "int8", "float64_simt", "float32_simt"
+    "float64", "tf32", "float16", "bfloat16", "float8", "int8", "float64_simt", "float32_simt", "comparison"
 ]
 """How a matrix product is computed: by tensor cores from operands of a dtype (`tf32`: float32 rounded to 19
-bits; sums are float32, for `int8` int32), or without them (`simt`)."""
+bits; sums are float32, for `int8` int32), or without them (`simt`). `comparison`: no product, but a sort."""
 
 
 class GpuTarget(Struct, frozen=True):
@@ -72,7 +72,13 @@ class GpuTarget(Struct, frozen=True):
         return max(self.memory_gb_per_s * 1e9, 2e6 * self.memory_clock_mhz * self.bus_bits / 8)
 
     def product_rate(self, kind: ProductType) -> float | None:
-        """Return the operations a second that products of this kind cannot exceed at the highest clock."""
+        """Return the operations a second that products of this kind cannot exceed at the highest clock.
+
+        Of comparisons a lane does one where it does a multiplication and an addition.
+        """
+        if kind == "comparison":
+            plain = self.product_rate("float32_simt")
+            return plain / 2 if plain else None
         rate = dict(self.tflops).get(kind)
         if rate is None:
             return None
@@ -80,7 +86,8 @@ class GpuTarget(Struct, frozen=True):
         return rate * 1e12 * (max(1.0, self.clock_mhz / given_at) if given_at else 1.0)
 
 
-PRODUCT_TYPES: tuple[ProductType, ...] = get_args(ProductType)
+PRODUCT_TYPES: tuple[ProductType, ...] = tuple(kind for kind in get_args(ProductType) if kind != "comparison")
+"""Whose rates a target's file gives."""
 FIGURES = {
     name: (float if name == "memory_gb_per_s" else int)
     for name in GpuTarget.__struct_fields__

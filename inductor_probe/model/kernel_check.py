@@ -46,6 +46,8 @@ class KernelCheck(Struct, frozen=True):
         kernels: those that it launches. variants: of them and of the wrapper, as they are checked by
             `bench-kernel`; with KERNEL its own alone.
         relaid: operators whose results the CPU lays out otherwise than a GPU; they were laid out again.
+        by_formula: fused attention, which the CPU lacks, computed by its formula. drawn: other operators that
+            it lacks, whose results are drawn numbers: the same in the call and in the graph.
         warnings: what else has to be known.
     """
 
@@ -59,6 +61,8 @@ class KernelCheck(Struct, frozen=True):
     kernels: tuple[InterpretedKernel, ...]
     variants: tuple[Variant, ...] = ()
     relaid: tuple[str, ...] = ()
+    by_formula: tuple[str, ...] = ()
+    drawn: tuple[str, ...] = ()
     warnings: tuple[Remark, ...] = ()
 
     @property

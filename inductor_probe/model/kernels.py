@@ -65,7 +65,7 @@ class KernelBound(Struct, frozen=True):
         seconds: the larger of `memory_seconds` and `arithmetic_seconds`, and `limit` which of them that is.
             None where neither is known: `unbounded` says why.
         moved: bytes that it moves from and to the memory at least. flops: operations of its matrix products,
-        convolutions and attention.
+            convolutions and attention, or comparisons of its sorts.
         product: how these are computed, which says their rate; None where the GPU has none for their dtype.
     """
 

@@ -89,6 +89,8 @@ def test_kernels_of_a_cpu_have_no_bound() -> None:
         ("mm_epilogue_maxautotune", "triton_tem", 3 * 256 * 256 * 4, 2 * 256**3),
         # Added to with atomics: values, indices, and of the output one row at least.
         ("index_put_accum", "triton_poi_fused_index_put_1", 500 * 32 * 4 + 500 * 8 + 32 * 4, None),
+        # 96 rows of 160 are sorted as 256, in 8 * 9 / 2 steps of 128 comparisons, and summed.
+        ("multi_output_no_fuse", "sort", 2 * 96 * 160 * 4 + 96 * 4, 96 * 128 * 36),
         # A reduction in 512 parts, of which it writes the sums and the largest elements.
         ("big_split_reduction", "triton_red", 4 * 4096 * 4096 + 2 * 512 * 4, None),
     ],

@@ -18,6 +18,7 @@ from tests.conftest import DUMPS, REPOSITORY, Ran
 
 pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 OPERATIONS = REPOSITORY / "tests" / "harness" / "fixtures" / "every_operation"
+BETWEEN = OPERATIONS.with_name("between_library_calls")
 DRAWN_AGAIN = OPERATIONS.with_name("numbers_drawn_again")
 ADAM = next((DUMPS / "torch-2.11.0-cuda" / "foreach_adam").glob("run_*/torchinductor/*"))
 
@@ -106,6 +107,20 @@ def test_numbers_that_blocks_draw_again_are_not_called_wrong_but_not_judged(
     assert check.call.remarks[0].code == "other-random-numbers"
     assert "whose blocks draw numbers of other blocks again" in str(check.call.remarks[0].number("operators"))
     assert [kernel.verdict for kernel in check.kernels] == ["not-judged"]
+
+
+def test_kernels_around_attention_of_a_library_are_judged_and_an_edit_behind_it_is_found(
+    copied: Callable[[Path], Path],
+) -> None:
+    """Of each such graph nothing was decided: cuDNN's attention has no kernel for the CPU."""
+    softmax = "triton_per_fused__softmax__to_copy_abs_all_amax_eq_gelu_mul_ne_sub_1"
+    forward = _checked(copied(BETWEEN / "forward"), (softmax, "libdevice.erf(tmp", "libdevice.erf(-tmp"))
+    assert {kernel.verdict for kernel in forward.kernels} == {"right"}
+    assert forward.by_formula == ("aten._scaled_dot_product_cudnn_attention.default",)
+    assert {one.name for one in forward.variants if not one.correct} == {f"{softmax}_v2", "call_v2"}
+    backward = _checked(copied(BETWEEN / "backward"))
+    assert backward.right, backward.call
+    assert len(backward.kernels) == 2
 
 
 def test_kernels_of_many_pointers_are_right_and_a_loop_without_end_is_stopped(

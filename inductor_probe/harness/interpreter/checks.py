@@ -32,6 +32,7 @@ from inductor_probe.harness.interpreter.kernels import (
     refuse_other_backends,
     triton_kernel,
 )
+from inductor_probe.harness.interpreter.library_calls import LibraryCalls
 from inductor_probe.harness.jobs import JobError, Request, Tell, import_modules, text_of
 from inductor_probe.harness.judge import POISON
 from inductor_probe.harness.load import LoadError
@@ -81,13 +82,13 @@ def check(file: Request, request: Request, tell: Tell) -> None:
     """
     torch.set_num_threads(request["threads"])
     tell("phase", phase="loading", names=[])
-    relaid = set[str]()
+    relaid, library = set[str](), LibraryCalls()
     with tempfile.TemporaryDirectory(prefix="kernels-") as folder:
         _stand_in(Path(folder), relaid)
-        with torch.no_grad(), cuda_names.CudaAsCpu():
+        with torch.no_grad(), cuda_names.CudaAsCpu(), library:
             bench, refused = _load(file, request)
             _check(bench, request, refused, tell)
-            _tell_kernels(bench, relaid, tell)
+        _tell_kernels(bench, relaid, library, tell)
 
 
 def _stand_in(folder: Path, relaid: set[str]) -> None:
@@ -207,7 +208,7 @@ def _why(bench: Bench, error: KernelFault | NotInterpretedError) -> Any:
     return reason("not-interpreted", kernel=name, error=error.what, place=place)
 
 
-def _tell_kernels(bench: Bench, relaid: set[str], tell: Tell) -> None:
+def _tell_kernels(bench: Bench, relaid: set[str], library: LibraryCalls, tell: Tell) -> None:
     kernels = {
         name: kernel for name in bench.kernels if isinstance(kernel := bench.namespace.get(name), Interpreted)
     }
@@ -215,6 +216,8 @@ def _tell_kernels(bench: Bench, relaid: set[str], tell: Tell) -> None:
         "kernels",
         versions=VERSIONS,
         relaid=sorted(relaid),
+        by_formula=sorted(library.by_formula),
+        drawn=sorted(library.drawn),
         kernels=[
             {
                 "name": name,

@@ -42,6 +42,11 @@ def kernel_check_page(check: KernelCheck, *, timed: bool = True) -> Iterator[Blo
         yield RemarkLine(
             "analysis", f"{operator} has other strides on the CPU: its result was laid out again"
         )
+    for operator in check.by_formula:
+        yield RemarkLine("analysis", f"{operator} has no kernel for the CPU: computed by its formula")
+    for operator in check.drawn:
+        text = "no kernel for the CPU: its results were drawn numbers, the same in the call and in the graph"
+        yield RemarkLine("analysis", f"{operator} has {text}")
     remarks = [remark for one in (check.call, *check.variants) for remark in one.remarks]
     for text in dict.fromkeys(
         sentence(remark)

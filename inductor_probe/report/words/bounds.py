@@ -25,7 +25,8 @@ def bound_text(bound: KernelBound | None) -> str:
     """Return `3.1 us memory`, for a column; `-` where there is none."""
     if bound is None or bound.seconds is None:
         return "-"
-    return f"{duration(bound.seconds)} {'memory' if bound.limit == 'memory' else 'flops'}"
+    of = "memory" if bound.limit == "memory" else "sort" if bound.product == "comparison" else "flops"
+    return f"{duration(bound.seconds)} {of}"
 
 
 def bound_sentence(bound: KernelBound) -> str:
@@ -40,9 +41,12 @@ def bound_sentence(bound: KernelBound) -> str:
         )
     if bound.arithmetic_seconds is not None and bound.flops is not None and bound.product is not None:
         how = _PRODUCTS.get(bound.product, bound.product)
-        rate = rate_text(bound.flops / bound.arithmetic_seconds, "FLOP/s")
-        flops = rate_text(bound.flops, "FLOP")
-        parts.append(f"{duration(bound.arithmetic_seconds)} for {flops} of {how}, at {rate}")
+        per_second = bound.flops / bound.arithmetic_seconds
+        if bound.product == "comparison":
+            work = f"{bound.flops:,} comparisons of a sort, at {rate_text(per_second, '/s')}"
+        else:
+            work = f"{rate_text(bound.flops, 'FLOP')} of {how}, at {rate_text(per_second, 'FLOP/s')}"
+        parts.append(f"{duration(bound.arithmetic_seconds)} for {work}")
     if bound.limit == "arithmetic":
         parts.reverse()
     return "; ".join(parts) + f" ({bound.gpu}, cold L2 cache): a bound, no time"
