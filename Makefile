@@ -11,7 +11,6 @@ DEMO := build/demo
 WORKERS := -n $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 2 ))) --dist loadfile --no-loadscope-reorder
 # Each worker imports all tests, whose assertions pytest rewrites: workers share the files that it writes.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
-TIMED := $(addprefix tests/gpu/test_,clock.py configs.py overheads.py perf.py profile.py)
 PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"
 
 .PHONY: demo test quick quick-unit lint unit env check-tools clean docs screens notebooks fixtures compat test-gpu
@@ -97,9 +96,10 @@ compat: env
 	$(BIN)/python -m benchmarks.project.releases $(or $(TORCH),$(error which release? make compat TORCH=2.14.1))
 
 # On a machine with a GPU, with the Python that has torch and triton: make test-gpu PYTHON=python3
-# Tests that hold no time against another run side by side, as most of theirs is compiling; those that do run alone.
+# All run side by side, as most of their time is compiling, and processes take turns at timing on a GPU; but for
+# those that hold one time against another themselves, or need all of a budget: 7 minutes on an H100 and 16 cores.
 # pytest-benchmark, where it is installed, would warn that xdist is in use, which is an error here.
 test-gpu: export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 test-gpu:
-	$(PYTHON) -m pytest -p no:benchmark tests/gpu $(addprefix --ignore=,$(TIMED)) -n 12 --dist worksteal -rfEs
-	$(PYTHON) -m pytest -p no:benchmark $(TIMED) -rA -s
+	$(PYTHON) -m pytest -p no:benchmark tests/gpu -m "not alone" -n 12 --dist worksteal -rfEs
+	$(PYTHON) -m pytest -p no:benchmark tests/gpu -m alone -rA -s

@@ -82,6 +82,7 @@ def test_a_decision_about_a_kernel_is_turned_and_both_sides_are_right(
     assert turned.outcome in flip
 
 
+@pytest.mark.alone  # in a budget that others would use up
 def test_candidates_are_tried_and_none_is_called_wrong(
     graph: ip.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
