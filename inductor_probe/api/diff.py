@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import chain
 
+from inductor_probe.analysis.diff.devices import compare_devices
 from inductor_probe.analysis.diff.graphs import diff_graphs_of_runs, diff_runs, pair_graphs
 from inductor_probe.analysis.diff.kernels import code_diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.errors import NotFoundError, names_meant, near_names
-from inductor_probe.model.diff import DiffOutput, GraphDiff, RunDiff
+from inductor_probe.model.diff import DeviceDiff, DiffOutput, GraphDiff, RunDiff
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 from inductor_probe.report.document import Document
+from inductor_probe.report.pages.devices import devices_page
 from inductor_probe.report.pages.diff import diff_page
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.diff import summary_words
@@ -26,7 +29,8 @@ class Diff(Shown):
     that are compared, in the order of `graphs`.
     """
 
-    def __init__(self, a: Compared, b: Compared) -> None:
+    def __init__(self, a: Compared, b: Compared, *, devices: bool = False) -> None:
+        self._devices_asked = devices
         self.result, self.pairs = _compare(a, b)
         runs = [side if isinstance(side, RunOnDisk) else side.run for side in (a, b)]
         unread = [*(run.debug_dir.problems for run in runs), *(graph.problems for graph in self.graphs)]
@@ -70,10 +74,22 @@ class Diff(Shown):
                     diffs.append((title, lines))
         return tuple(diffs)
 
+    @cached_property
+    def devices(self) -> tuple[DeviceDiff, ...]:
+        """The kernels of each pair of graphs beside each other, with the times that were profiled."""
+        return tuple(
+            compare_devices(a.compiled, b.compiled, *(one.profiled for one in (a, b))) for a, b in self.pairs
+        )
+
     @property
     def output(self) -> Output:
         """What `--json` prints, as a record."""
-        return DiffOutput(diff=self.result, summary=summary_words(self.result), problems=self.problems)
+        return DiffOutput(
+            diff=self.result,
+            summary=summary_words(self.result),
+            problems=self.problems,
+            devices=self.devices if self._devices_asked else (),
+        )
 
     @property
     def document(self) -> Document:
@@ -82,6 +98,8 @@ class Diff(Shown):
 
     def page(self, *, everything: bool = False) -> Document:
         """Return what changed; with `everything` also what did not, and lists to their end."""
+        if self._devices_asked:
+            return devices_page(self.devices)
         return diff_page(self.result, self.code, everything=everything)
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from inductor_probe.model.cause import GraphCauses
     from inductor_probe.model.decision import Decision
     from inductor_probe.model.logs import CompilerLogs
+    from inductor_probe.model.profile import Profile
     from inductor_probe.model.runs import RunSummary
 
 
@@ -67,19 +68,24 @@ class GraphOnDisk:
     def times(self) -> Times:
         """How long its loop nests and kernels take: as `probe profile` timed them, else `bench-kernel`."""
         from inductor_probe.analysis.causes.times import Times, times_of
+
+        profile = self.profiled
+        return times_of(profile) if profile is not None else Times(self._kernel_seconds())
+
+    @property
+    def profiled(self) -> Profile | None:
+        """Its last profile; None where it was not profiled, or its code was changed since."""
         from inductor_probe.store.profiles import profile_of_graph
 
-        profile = profile_of_graph(self.run.path, self.path, self.folder.name)
-        return times_of(profile) if profile is not None else Times(self._kernel_seconds())
+        return profile_of_graph(self.run.path, self.path, self.folder.name)
 
     @property
     def node_seconds(self) -> dict[str, float]:
         """What each node after fusion takes in a call, where the graph was profiled; else nothing."""
         from inductor_probe.analysis.nodes import node_rows
         from inductor_probe.analysis.profiled import node_seconds
-        from inductor_probe.store.profiles import profile_of_graph
 
-        profile = profile_of_graph(self.run.path, self.path, self.folder.name)
+        profile = self.profiled
         return node_seconds(node_rows(self.generated), profile) if profile is not None else {}
 
     def forget_times(self) -> None:

@@ -221,11 +221,10 @@ class _Maker:
     """Makes the record of a run."""
 
     def __init__(self, run: Run, graphs: Sequence[Graph], chosen: Sequence[Graph], why: str) -> None:
-        from inductor_probe.store.profiles import profile_of_graph, profiles_of_run
+        from inductor_probe.store.profiles import profiles_of_run
 
         self._run, self._graphs, self._chosen, self._why = run, graphs, chosen, why
-        found = [profile_of_graph(run.path, graph.path, graph.folder.name) for graph in chosen]
-        self._profiles: list[Profile] = [profile for profile in found if profile is not None]
+        self._profiles: list[Profile] = [one for graph in chosen if (one := graph.profiled) is not None]
         known = profiles_of_run(run.path) if self._profiles else None
         ids = {one.compile_id for one in (run.manifest.graphs if run.manifest else ()) if one.compile_id}
         own = [call for call in (known.own if known else ()) if ids.intersection(call.graphs)]

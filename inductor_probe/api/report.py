@@ -134,12 +134,11 @@ def _graph(side: Side, graph: GraphOnDisk) -> ReportGraph:
     from inductor_probe.analysis.layouts import layouts
     from inductor_probe.analysis.nodes import node_rows
     from inductor_probe.analysis.pages import formulas
-    from inductor_probe.store.profiles import profile_of_graph
 
     compiled = graph.generated
     kernels = kernel_rows(compiled)
     texts = [row.name for row in kernels if row.source]
-    profile = profile_of_graph(graph.run.path, graph.path, graph.folder.name)
+    profile = graph.profiled
     name = graph.name if "/" in graph.short_name else graph.short_name
     missing = [] if profile else [f"no times: probe profile {name} measures where they go"]
     if graph.compiled.decisions is None:

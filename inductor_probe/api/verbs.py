@@ -317,14 +317,14 @@ def diff(options: DiffOptions, progress: Progress) -> Diff:
             raise NotFoundError(
                 f"there are not two runs below {here} to compare", "name two: probe diff RUN_A RUN_B"
             )
-        return Diff(Run(read_run(runs[-2])), Run(read_run(runs[-1])))
+        return Diff(Run(read_run(runs[-2])), Run(read_run(runs[-1])), devices=options.devices)
     sides = [open_target(a), open_target(b)]
     if b is None and sides[0].path == sides[1].path:  # perhaps there is what `probe whatif` made of it
         sides[1] = open_target(runs_below(here)[-1])
     for side in sides:
         if isinstance(side, Run) and not side.graphs:
             raise side.empty()
-    return Diff(*sides)
+    return Diff(*sides, devices=options.devices)
 
 
 @takes(TuningsOptions)

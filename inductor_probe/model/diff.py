@@ -305,13 +305,59 @@ def heaviest(facts: tuple[FactChange, ...]) -> Weight:
     return "major" if "major" in weights else "minor" if "minor" in weights else "cosmetic"
 
 
+class DeviceKernel(Struct, frozen=True):
+    """A kernel or library function on one of two devices.
+
+    Attributes:
+        nodes: scheduler nodes in it. moved: bytes that it reads and writes over all launches; None where
+            they are not known as a number.
+        seconds: that it took in a call, as its run was profiled, and by how much that may be off. bound: the
+            least time that it can take on the GPU that it was compiled for.
+        share: of what the machine that was profiled copies or multiplies, whichever is nearer.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    moved: int | None = None
+    seconds: float | None = None
+    uncertainty: float = 0.0
+    bound: float | None = None
+    share: float | None = None
+
+
+class DeviceGroup(Struct, frozen=True):
+    """Kernels of both devices that compute the same part of the program; one side may have none.
+
+    `operators` of that part: `aten.mm`, as A has them, or B where A has no kernel.
+    """
+
+    a: tuple[DeviceKernel, ...]
+    b: tuple[DeviceKernel, ...]
+    operators: tuple[str, ...]
+
+
+class DeviceDiff(Struct, frozen=True):
+    """The kernels of a graph for two devices, what takes most of A first.
+
+    `timed_a`, `timed_b`: whether the run of that side was profiled, on its machine.
+    """
+
+    a: DiffSide
+    b: DiffSide
+    groups: tuple[DeviceGroup, ...]
+    timed_a: bool
+    timed_b: bool
+
+
 class DiffOutput(Output, frozen=True, kw_only=True):
     """What changed: `GraphDiff` where two graphs were compared, `RunDiff` where two runs were.
 
     Attributes:
         summary: the first lines of what is shown, in words.
+        devices: with `--devices`, the kernels of each pair of graphs beside each other.
     """
 
     verb: Literal["diff"] = "diff"
     diff: GraphDiff | RunDiff
     summary: tuple[str, ...]
+    devices: tuple[DeviceDiff, ...] = ()

@@ -130,10 +130,13 @@ class DiffOptions(Struct, frozen=True):
     Attributes:
         a: A run or graph; the run before the latest if left out.
         b: What is compared with it; the latest run if left out.
+        devices: Show the kernels of two devices beside each other, by what they compute, with the times that
+            probe profile measured of each run.
     """
 
     a: Annotated[Target, Typed("run or graph", "[A]")] = None
     b: Annotated[Target, Typed("run or graph", "[B]")] = None
+    devices: bool = False
 
 
 class ReportOptions(Struct, frozen=True):

@@ -75,15 +75,15 @@ def diff_graphs(a: CompiledGraph, b: CompiledGraph) -> GraphDiff:
     matching = match_nodes(side_a, side_b, fx)
     pairs = pair_outputs(matching)
     kernels = kernel_matches(matching, fx)
-    described_a, described_b = _described(side_a), _described(side_b)
+    named_a, named_b = described(side_a), described(side_b)
     inputs, outputs = _sorted(input_changes(matching)), _sorted(output_changes(matching, pairs))
     buffers = _sorted(buffer_changes(matching, pairs))
     numbers_a, numbers_b = _numbers(side_a), _numbers(side_b)
     fusion = fusion_changes(matching)
     return GraphDiff(
-        a=described_a,
-        b=described_b,
-        environment=(*_graph_facts(described_a, described_b), *_changed_settings(a, b)),
+        a=named_a,
+        b=named_b,
+        environment=(*_graph_facts(named_a, named_b), *_changed_settings(a, b)),
         inputs=inputs,
         outputs=outputs,
         buffers=buffers,
@@ -102,7 +102,8 @@ def diff_graphs(a: CompiledGraph, b: CompiledGraph) -> GraphDiff:
     )
 
 
-def _described(side: ComparedGraph) -> DiffSide:
+def described(side: ComparedGraph) -> DiffSide:
+    """Return which graph a side of a comparison is."""
     graph = side.graph
     backends = dict.fromkeys(kernel.backend for kernel in (graph.code.kernels if graph.code else ()))
     folder = graph.folder
