@@ -209,7 +209,7 @@ class GpuClock(EventClock):
         self._clocks = deque([1e9], maxlen=QUAD)
         self._sleep_s = 0.0
         self._late = False
-        self._cold = cold
+        self.cold = cold
         self._plans: dict[tuple[int, int], tuple[Plan, Any]] = {}
         self.added = added or {"events": 0.0, "graph": 0.0}
         self._measure_sm()
@@ -256,7 +256,7 @@ class GpuClock(EventClock):
 
     def prologue(self, before: Call | None) -> Call:
         """Return what is enqueued ahead of each call, outside of its time."""
-        steps = [step for step in (before, self.flush if self._cold else None) if step]
+        steps = [step for step in (before, self.flush if self.cold else None) if step]
         return lambda: [step() for step in steps]
 
     def _plan(self, run: Call, before: Call | None) -> Plan:
@@ -296,7 +296,7 @@ class GpuClock(EventClock):
             return replay
 
         # Warm, with nothing ahead of the calls, twice as many calls as once: starting a graph drops out.
-        bare = before is None and not self._cold
+        bare = before is None and not self.cold
         try:
             more = times(2 * REPLAYED, 2 * REPLAYED) if bare else times(REPLAYED, REPLAYED)
             less = times(REPLAYED, REPLAYED) if bare else times(REPLAYED, 0)

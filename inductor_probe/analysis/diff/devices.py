@@ -1,13 +1,15 @@
 """Two devices, one program: kernels of both beside each other, by what of the program they compute.
 
-Kernels are tied by FX nodes and scheduler nodes that are the same on both sides; one without such a tie, by
-the lines of the user's program that it comes from. What ties hold together is a group: `kernel_ab` of a CPU
-and `kernel_a`, `kernel_b` of a GPU.
+A kernel is tied to the one of the other side that is most like it: by the FX nodes and scheduler nodes that
+both have, the lines of the user's program, and the operators (each a Jaccard index, from 0 to 1). What ties
+hold together is a group: `kernel_ab` of a CPU and `kernel_a`, `kernel_b` of a GPU. A library function is one
+row for all of its calls, and tied to others alone: `addmm` that is called in each layer would hold the whole
+network together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -59,33 +61,28 @@ def _weight(group: DeviceGroup) -> tuple[float, int]:
 
 
 def _ties(a: ComparedGraph, b: ComparedGraph, rows_a: _Rows, rows_b: _Rows) -> Iterator[tuple[str, str]]:
+    """Yield for each kernel of either side the one of the other that is most like it."""
     fx = match_fx(a.graph.fx, b.graph.fx, a.symbols, b.symbols)
-    of_fx = _by(rows_b, lambda row: row.fx)
-    of_node = _by(rows_b, lambda row: row.nodes)
     partners = dict(match_nodes(a, b, fx).partners())
-    tied_a, tied_b = set[str](), set[str]()
+    alike: dict[str, dict[str, float]] = {}
     for name, row in rows_a.items():
-        others = {other for node in row.fx for other in of_fx.get(fx.nodes.get(node, ""), ())}
-        others |= {other for node in row.nodes for other in of_node.get(partners.get(node, ""), ())}
-        for other in rows_b:
-            if other in others:
-                tied_a.add(name)
-                tied_b.add(other)
-                yield name, other
-    for name, row in rows_a.items():
+        nodes = {f"fx {fx.nodes.get(node, node)}" for node in row.fx}
+        nodes |= {partners.get(node, f"A {node}") for node in row.nodes}
         for other, row_b in rows_b.items():
-            shared = {*row.sources} & {*row_b.sources}
-            if shared and (name not in tied_a or other not in tied_b):
-                yield name, other
-
-
-def _by(rows: _Rows, names: Callable[[KernelRow], Sequence[str]]) -> dict[str, list[str]]:
-    """Return the kernels that each of what `names` gives is in."""
-    kernels: dict[str, list[str]] = {}
-    for row in rows.values():
-        for name in names(row):
-            kernels.setdefault(name, []).append(row.name)
-    return kernels
+            pairs = (
+                (nodes, {*(f"fx {node}" for node in row_b.fx), *row_b.nodes}),
+                ({*row.sources}, {*row_b.sources}),
+                ({*row.ops}, {*row_b.ops}),
+            )
+            likeness = sum(len(one & two) / len(one | two) for one, two in pairs if one or two)
+            if likeness and (row.backend == "extern") == (row_b.backend == "extern"):
+                alike.setdefault(name, {})[other] = likeness
+    for name, others in alike.items():
+        yield name, max(others, key=others.__getitem__)
+    for other in rows_b:
+        names = {name: others[other] for name, others in alike.items() if other in others}
+        if names:
+            yield max(names, key=names.__getitem__), other
 
 
 def _kernel(row: KernelRow, profile: Profile | None) -> DeviceKernel:

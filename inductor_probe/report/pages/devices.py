@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from inductor_probe.model.diff import DeviceDiff, DeviceGroup, DeviceKernel, DiffSide
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Name, Table
@@ -80,17 +80,24 @@ def _figures(kernel: DeviceKernel) -> list[Cell]:
 
 
 def _sentence(group: DeviceGroup) -> str:
-    """Return who fuses, and who moves fewer bytes: `B: 2 kernels for 1 of A, which move 516 KiB more`."""
-    if not group.a or not group.b or len(group.a) == len(group.b) == 1:
+    """Return who fuses, and who moves fewer bytes: `B: 2 kernels for 1 of A, which move 516 KiB more (name)`."""
+    if not group.a or not group.b:
         return ""
-    moved = [sum(kernel.moved or 0 for kernel in side) for side in (group.a, group.b)]
+    sides = {"A": group.a, "B": group.b}
+    more, fewer = ("A", "B") if len(group.a) > len(group.b) else ("B", "A")
+    moved = {letter: sum(kernel.moved or 0 for kernel in side) for letter, side in sides.items()}
     known = all(kernel.moved is not None for kernel in (*group.a, *group.b))
-    more, fewer = (("A", 0), ("B", 1)) if len(group.a) > len(group.b) else (("B", 1), ("A", 0))
-    sides = (group.a, group.b)
-    text = f"{more[0]}: {counted(len(sides[more[1]]), 'kernel')} for {len(sides[fewer[1]])} of {fewer[0]}"
-    if known and moved[more[1]] > _MUCH * moved[fewer[1]]:
-        text += f", which move {bytes_text(moved[more[1]] - moved[fewer[1]])} more"
-    elif known and moved[fewer[1]] > _MUCH * moved[more[1]]:
-        text += f", which move {bytes_text(moved[fewer[1]] - moved[more[1]])} less"
-    names = sides[fewer[1]][0].name if len(sides[fewer[1]]) == 1 else ""
-    return f"{text} ({names})" if names else text
+    name = f" ({sides[fewer][0].name})" if len(sides[fewer]) == 1 else ""
+    if len(group.a) == len(group.b) == 1:
+        most = max(moved, key=moved.__getitem__)
+        difference = abs(moved["A"] - moved["B"])
+        return f"{most} moves {bytes_text(difference)} more{name}" if known and _differ(moved) else ""
+    text = f"{more}: {counted(len(sides[more]), 'kernel')} for {len(sides[fewer])} of {fewer}"
+    if known and _differ(moved):
+        word = "more" if moved[more] > moved[fewer] else "less"
+        text += f", which move {bytes_text(abs(moved[more] - moved[fewer]))} {word}"
+    return text + name
+
+
+def _differ(moved: Mapping[str, int]) -> bool:
+    return max(moved.values()) > _MUCH * min(moved.values())
