@@ -87,7 +87,7 @@ def test_candidates_are_tried_and_none_is_called_wrong(
     graph: ip.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(graph.path.parents[2])
-    trials = graph.try_all(budget=45).trials
+    trials = graph.try_all(budget=90).trials
     ranks = {trial.rank for trial in trials}
     assert "wrong" not in ranks, [trial for trial in trials if trial.rank == "wrong"]
     assert any(trial.looks for trial in trials)
