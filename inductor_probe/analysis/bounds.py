@@ -31,15 +31,15 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import GraphIndex, index_of
-from inductor_probe.analysis.index import value_of
+from inductor_probe.analysis.index import all_numbers, value_of
 from inductor_probe.analysis.memory_format import ITEM_BYTES
 from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.reach import SECTOR_BYTES, Pattern, different_steps, least_bytes, pattern_of
-from inductor_probe.analysis.symbols import parse_type, symbols
+from inductor_probe.analysis.symbols import parse_type, symbol_values
 from inductor_probe.analysis.work import memory_names, once_passed
 from inductor_probe.machine.targets import target_of_device
-from inductor_probe.model.code import Kernel
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.fx import FX_DTYPES
 from inductor_probe.model.gpu_target import GpuTarget, ProductType
 from inductor_probe.model.ir import BufferLayout, MemoryDep, SchedulerNode, StarDep
 from inductor_probe.model.kernels import KernelBound, KernelLaunch, KernelRow, Passed, Unbounded
@@ -66,7 +66,6 @@ _TYPES: dict[str, ProductType] = {
     "float64": "float64", "float32": "tf32", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8",
     "float8_e4m3fn": "float8", "float8_e5m2": "float8",
 }  # fmt: skip
-_FX_TYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8"}
 _SIMT: dict[ProductType, ProductType] = {"float64": "float64_simt", "tf32": "float32_simt"}
 
 
@@ -90,12 +89,9 @@ class _Bounds:
     def __init__(self, graph: CompiledGraph, gpu: GpuTarget) -> None:
         self._graph, self._gpu = graph, gpu
         self._index: GraphIndex = index_of(graph)
-        self._values = {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
+        self._values = symbol_values(graph)
         inputs = (*graph.fx.inputs, *graph.fx.subgraph_inputs) if graph.fx else ()
         self._fx = {**{node.name: node for node in inputs}, **self._index.fx}
-        self._kernels: dict[str, Kernel] = {
-            kernel.name: kernel for kernel in (graph.code.kernels if graph.code else ())
-        }
 
     def of(self, row: KernelRow) -> KernelBound | None:
         """Return the bound of a kernel over all of its launches; None for one that runs on a CPU."""
@@ -152,7 +148,7 @@ class _Bounds:
     # Generated kernels.
 
     def _generated(self, row: KernelRow) -> int | None:
-        leaves = [self._index.nodes.leaf[name] for name in row.nodes if name in self._index.nodes.leaf]
+        leaves = self._index.nodes.named(row.nodes)
         if not leaves:
             return None
         nodes = {leaf.name for leaf in leaves}
@@ -234,11 +230,11 @@ class _Bounds:
         """Return how many different elements a layout has at least."""
         if layout is None or layout.size is None or layout.stride is None:
             return None
-        sizes = [value_of(size, self._values) for size in layout.size]
-        strides = [value_of(step, self._values) for step in layout.stride]
-        if None in sizes or None in strides:
+        sizes = all_numbers(value_of(size, self._values) for size in layout.size)
+        strides = all_numbers(value_of(step, self._values) for step in layout.stride)
+        if sizes is None or strides is None:
             return None
-        steps = [(abs(step or 0), size or 0) for size, step in zip(sizes, strides, strict=False)]
+        steps = [(abs(step), size) for size, step in zip(sizes, strides, strict=False)]
         return 0 if 0 in sizes else prod(number for _, number in different_steps(steps))
 
     def _layout_bytes(self, layout: BufferLayout | None) -> int | None:
@@ -287,7 +283,7 @@ class _Bounds:
             if count is None or types[0] is None:
                 return None, None
             flops += count
-            kinds[self._product(_FX_TYPES.get(types[0].dtype, types[0].dtype), row)] = None  # type: ignore[index]  # None is refused below
+            kinds[self._product(FX_DTYPES.get(types[0].dtype, types[0].dtype), row)] = None  # type: ignore[index]  # None is refused below
         kind = next(iter(kinds), None)
         return (flops, kind) if flops and len(kinds) == 1 and kind else (None, None)
 
@@ -305,7 +301,7 @@ class _Bounds:
 
     def _allows_tf32(self, row: KernelRow) -> bool | None:
         """Return whether float32 may be rounded for tensor cores, as the template says, or the manifest."""
-        kernel = self._kernels.get(row.name)
+        kernel = self._index.kernels.get(row.name)
         if kernel is not None and (
             match := re.search(r"^\s*ALLOW_TF32 : tl.constexpr = (\w+)", kernel.source, re.M)
         ):
@@ -329,18 +325,13 @@ class _Bounds:
 
     def _outputs(self, row: KernelRow) -> list[BufferLayout]:
         """Return the layouts of what the nodes of a library function return, and have memory for."""
-        leaves = [self._index.nodes.leaf[name] for name in row.nodes if name in self._index.nodes.leaf]
-        layouts = [
-            self._index.layouts.get(buffer.name, buffer.layout) for leaf in leaves for buffer in leaf.outputs
-        ]
-        return [
-            layout for layout in layouts if layout and layout.kind not in ("MultiOutputLayout", "NoneLayout")
-        ]
+        buffers = (buffer for leaf in self._index.nodes.named(row.nodes) for buffer in leaf.outputs)
+        layouts = (self._index.layouts.get(buffer.name, buffer.layout) for buffer in buffers)
+        return [one for one in layouts if one and one.kind not in ("MultiOutputLayout", "NoneLayout")]
 
     def _operands(self, row: KernelRow, launch: KernelLaunch) -> list[Passed]:
         """Return the tensors that a call is given, what it writes left out."""
-        leaves = [self._index.nodes.leaf[name] for name in row.nodes if name in self._index.nodes.leaf]
-        outputs = {buffer.name for leaf in leaves for buffer in leaf.outputs}
+        outputs = {buffer.name for leaf in self._index.nodes.named(row.nodes) for buffer in leaf.outputs}
         return [passed for passed in launch.passed if passed.layout and passed.buffer not in outputs]
 
     def _products(
@@ -529,10 +520,9 @@ def _product_flops(first: list[int | None], second: list[int | None]) -> int | N
 
 def _masked(leaf: SchedulerNode) -> frozenset[str]:
     """Return the buffers that a node loads where a mask says so (`ops.masked`)."""
-    blocks = leaf.body.blocks if leaf.body else ()
     return frozenset(
         str(op.args[0])
-        for block in blocks
+        for block in (leaf.body.blocks if leaf.body else ())
         if block.name != "body"
         for op in block.ops
         if op.target == "ops.load" and op.args

@@ -212,12 +212,9 @@ class GraphExpectations:
     def _bytes(self, expectation: Expectation) -> Checked:
         total = 0
         for row in self._rows():
-            sizes = ((row.recorded_read, row.bytes_read), (row.recorded_written, row.bytes_written))
-            for recorded, size in sizes:
-                number = recorded if recorded is not None else size
-                if not isinstance(number, int):
-                    return self._is(expectation, None, "no-bytes", (("kernel", row.name),))
-                total += number
+            if row.moved is None:
+                return self._is(expectation, None, "no-bytes", (("kernel", row.name),))
+            total += row.moved
         numbers: _Numbers = (("bytes", total), ("limit", expectation.limit))
         return self._is(expectation, total <= expectation.limit, "bytes", numbers)
 

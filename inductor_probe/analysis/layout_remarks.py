@@ -27,10 +27,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from inductor_probe.analysis.access import CACHE_LINE_BYTES, Direction
-from inductor_probe.analysis.index import INDIRECT
+from inductor_probe.analysis.index import INDIRECT, all_numbers, known_sum
 from inductor_probe.analysis.memory_format import ITEM_BYTES, orders_differ
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Access, LayoutRow
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, by_cost
 from inductor_probe.model.span import Span
 
@@ -89,9 +90,7 @@ def _is_empty(row: LayoutRow) -> bool:
 
 def _reads(row: LayoutRow, reads: list[Access], writers: Mapping[str, list[LayoutRow]]) -> Iterator[Remark]:
     """A node that writes another order than it reads is named once: where it reads, if that is slow."""
-    by_node: dict[str, list[Access]] = {}
-    for access in reads:
-        by_node.setdefault(access.node, []).append(access)
+    by_node = grouped(reads, lambda access: access.node)
     reordered = {
         node: written
         for node, accesses in by_node.items()
@@ -122,8 +121,8 @@ def _accesses(
             key = (access.kernel or access.node, slow, written.buffer if written else None)
             groups.setdefault(key, {}).setdefault(access.node, []).append(access)
     for (_, slow, _), nodes in groups.items():
-        costs = [_bytes(row, accesses) for accesses in nodes.values()]
-        cost = None if None in costs else max(cost for cost in costs if cost is not None)
+        costs = all_numbers(_bytes(row, accesses) for accesses in nodes.values())
+        cost = None if costs is None else max(costs)
         if cost is not None and cost < SMALLEST_COST:
             continue
         numbers: dict[str, Dim | None] = {"buffer": row.buffer, "direction": direction}
@@ -254,13 +253,9 @@ def _item(row: LayoutRow) -> int:
 
 def _bytes(row: LayoutRow, accesses: Iterable[Access]) -> int | None:
     """What the accesses move over all their loops, None where a trip count is symbolic."""
-    elements = 0
-    for access in accesses:
-        numbers = [steps for _, steps in access.ranges if isinstance(steps, int)]
-        if len(numbers) < len(access.ranges):
-            return None
-        elements += access.count * prod(numbers)
-    return elements * _item(row)
+    loops = ((access, all_numbers(steps for _, steps in access.ranges)) for access in accesses)
+    elements = known_sum(None if sizes is None else access.count * prod(sizes) for access, sizes in loops)
+    return None if elements is None else elements * _item(row)
 
 
 def _evidence(accesses: Iterable[Access]) -> tuple[Span, ...]:

@@ -60,6 +60,8 @@ FX_NAMES = {
     "complex64": "c64", "complex128": "c128", "bool": "b8",
 }  # fmt: skip
 
+FX_DTYPES = {short: dtype for dtype, short in FX_NAMES.items()}
+
 
 def fx_dtype(dtype: str) -> str:
     """Return the name that FX graphs print, or the name itself where there is none (`float8_e5m2`)."""

@@ -163,6 +163,11 @@ class LoopBody(Compared, frozen=True):
     blocks: tuple[Block, ...]
     span: Span | None = None
 
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The operations of all blocks, in order."""
+        return tuple(op for block in self.blocks for op in block.ops)
+
     def index(self, name: str) -> str | None:
         """Return the expression called `name`."""
         return dict(self.indexes).get(name)
@@ -217,6 +222,11 @@ class SchedulerNode(Compared, frozen=True):
             yield self
         for child in self.children:
             yield from child.leaves()
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The operations of its loop body; none without one."""
+        return self.body.ops if self.body else ()
 
     @property
     def reads(self) -> tuple[Dep, ...]:

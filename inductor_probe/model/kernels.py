@@ -139,6 +139,13 @@ class KernelRow(Compared, frozen=True):
     decisions: tuple[Decision, ...] = ()
     bound: KernelBound | None = None
 
+    @property
+    def moved(self) -> int | None:
+        """The bytes that it reads and writes, symbolic sizes as they were when it was compiled."""
+        read = self.bytes_read if self.recorded_read is None else self.recorded_read
+        written = self.bytes_written if self.recorded_written is None else self.recorded_written
+        return read + written if isinstance(read, int) and isinstance(written, int) else None
+
 
 class KernelsOutput(Output, frozen=True, kw_only=True):
     """Generated kernels and library functions, in the order of the table."""

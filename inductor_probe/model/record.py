@@ -56,9 +56,19 @@ def docstring_parts(text: str) -> tuple[str, list[str]]:
     return whole.partition("\nRaises:")[0].strip(), entries
 
 
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
 def grouped(values: Iterable[_Value], key: Callable[[_Value], _Key]) -> dict[_Key, list[_Value]]:
     """Return values by what `key` says of each; groups and what is in them keep their order."""
+    return {name: [*group] for name, group in collected((key(value), value) for value in values).items()}
+
+
+def collected(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, tuple[_Value, ...]]:
+    """Return the values of each key, keys and values in their order."""
     groups: dict[_Key, list[_Value]] = {}
-    for value in values:
-        groups.setdefault(key(value), []).append(value)
-    return groups
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in groups.items()}

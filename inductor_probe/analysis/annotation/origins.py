@@ -173,9 +173,8 @@ def _written(leaf: SchedulerNode) -> list[str]:
 
 def _operations(leaf: SchedulerNode) -> frozenset[str | float]:
     """Return the names of the operations of a node, and the constants in it."""
-    ops = [op for block in (leaf.body.blocks if leaf.body else ()) for op in block.ops]
-    constants = [op.args[0] for op in ops if op.target == "ops.constant" and op.args]
-    operations: set[str | float] = {op.target.removeprefix("ops.") for op in ops}
+    constants = [op.args[0] for op in leaf.ops if op.target == "ops.constant" and op.args]
+    operations: set[str | float] = {op.target.removeprefix("ops.") for op in leaf.ops}
     operations.update(
         float(value) if abs(value) <= sys.float_info.max else math.inf
         for value in constants
@@ -185,12 +184,9 @@ def _operations(leaf: SchedulerNode) -> frozenset[str | float]:
 
 
 def _only_copies(leaf: SchedulerNode) -> bool:
-    if leaf.body is None:
-        return True
-    ops = [op for block in leaf.body.blocks for op in block.ops]
-    loads = {op.result for op in ops if op.target == "ops.load"}
-    stored = (value for op in ops if op.target in STORES for value in op.args[2:3])
-    return any(isinstance(value, Ref) and value.name in loads for value in stored)
+    loads = {op.result for op in leaf.ops if op.target == "ops.load"}
+    stored = (value for op in leaf.ops if op.target in STORES for value in op.args[2:3])
+    return leaf.body is None or any(isinstance(value, Ref) and value.name in loads for value in stored)
 
 
 class _Origins:

@@ -19,9 +19,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from inductor_probe.analysis.completeness import Defect, words
+from inductor_probe.analysis.completeness import Defect
 from inductor_probe.analysis.completeness.python_names import expression_names, undefined_names
 from inductor_probe.backends.brackets import split_arguments
+from inductor_probe.model.record import words
 from inductor_probe.reader.fx import PROGRAM_NOT_WRITTEN, TREE, TREE_INPUTS, tree_names
 from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.values import shorten

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from inductor_probe.analysis.completeness import Defect, SoundTexts, words
+from inductor_probe.analysis.completeness import Defect, SoundTexts
 from inductor_probe.analysis.completeness.cpp_names import bracket_defects, cpp_defects
 from inductor_probe.analysis.completeness.python_names import undefined_names
 from inductor_probe.model.code import Kernel, OutputCode, TritonFacts
 from inductor_probe.model.fx import FxGraph
+from inductor_probe.model.record import words
 from inductor_probe.reader.python_text import parse_once, parse_readable_part
 from inductor_probe.reader.values import shorten
 
