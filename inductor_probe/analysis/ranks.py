@@ -28,6 +28,7 @@ from msgspec import Struct
 from inductor_probe.analysis.diff.normal_forms import normal_source
 from inductor_probe.analysis.graph import once_per_graph
 from inductor_probe.analysis.operators import collective
+from inductor_probe.discovery.dump_processes import process_name
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
 from inductor_probe.model.manifest import DumpProcess, DumpRecord
 from inductor_probe.model.remark import Knowledge, Number, Remark, RemarkCode, RemarkKind, Subject
@@ -143,7 +144,7 @@ def _of_processes(record: DumpRecord, there: Sequence[ProcessGraphs]) -> Iterato
     names = {one.process: one.name for one in there}
     ranks_compiled = any(process.graphs for process in processes if process.rank is not None)
     for process in processes:
-        name = names.get(process) or (f"pid{process.pid}" if process.rank is None else f"rank{process.rank}")
+        name = names.get(process) or process_name(process)
         if process.outcome != "ok" and process is not processes[0]:
             ending = {
                 "outcome": process.outcome, "exit_status": process.exit_status, "signal": process.ended_by

@@ -200,13 +200,8 @@ def _gpu_of(manifest: Manifest | None) -> GpuTarget | str | None:
 def _of_package(folder: GraphDir, reader: _GraphReader) -> CompiledGraph:
     """Read the graph of a package of AOTInductor: its code, and which FX nodes its kernels are made from."""
     return CompiledGraph(
-        folder=folder,
-        torch_version=None,
-        pre=(),
-        post=(),
+        folder,
         code=reader.code(),
-        fx=None,
-        record=None,
         provenance=(
             reader.read(KERNEL_INFORMATION, parse_provenance)
             if (folder.path / KERNEL_INFORMATION).exists()
