@@ -40,7 +40,6 @@ from inductor_probe.model.code import (
     DECIDED_NESTS,
     CppFacts,
     Kernel,
-    KernelDetails,
     NestKind,
     TritonFacts,
 )
@@ -115,9 +114,11 @@ class _Reader:
 
     def generated(self, kernel: Kernel, is_choice: bool) -> KernelRow:
         """Return the row of a generated kernel; a choice of several has no remarks."""
-        match kernel.details:
+        facts = kernel.details
+        match facts:
             case CppFacts(templates=templates):
                 kind = "template" if templates else "loops"
+                facts = replace(facts, vector_bits=vector_bits(self._graph, kernel.name, facts))
             case TritonFacts(heuristic=str(heuristic)):
                 kind = heuristic
             case _:
@@ -135,18 +136,12 @@ class _Reader:
             stores=stores,
             reductions=reductions,
             chooses=kernel.chooses,
-            details=self._details(kernel),
+            details=facts,
             traits=tuple(dict.fromkeys(_traits(kernel, row, reductions or 0))),
             remarks=() if is_choice else tuple(_remarks(self._graph, kernel, row)),
             source=kernel.source,
             span=kernel.span,
         )
-
-    def _details(self, kernel: Kernel) -> KernelDetails | None:
-        facts = kernel.details
-        if not isinstance(facts, CppFacts):
-            return facts
-        return replace(facts, vector_bits=vector_bits(self._graph, kernel.name, facts))
 
     def library(self, target: str) -> KernelRow:
         """Return the row of a library function: all calls of it."""
@@ -190,20 +185,12 @@ class _Reader:
             fx_proofs=proofs,
             ops=self._ops(fx),
             sources=_sorted(source for link in linked for source in link.sources),
-            args=(),
             launches=calls,
             bytes_read=read,
             bytes_written=written,
             recorded_read=recorded(read, symbols),
             recorded_written=recorded(written, symbols),
             symbols=symbols,
-            loads=None,
-            stores=None,
-            reductions=None,
-            chooses=(),
-            details=None,
-            traits=(),
-            remarks=(),
         )
 
     def _passed_twice(self, row: KernelRow) -> Iterator[Remark]:

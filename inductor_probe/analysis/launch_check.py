@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import prod
 
@@ -35,6 +35,7 @@ from inductor_probe.model.code import Kernel, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dim, SchedulerNode, WeakDep
 from inductor_probe.model.kernels import Aspect, KernelLaunch, LaunchCheck, Passed
+from inductor_probe.model.record import collected
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject
 
 ASPECTS: tuple[Aspect, ...] = ("count", "type", "order", "numel", "grid", "divisibility", "index width")
@@ -80,11 +81,11 @@ _Comparison = tuple[Aspect, bool, RemarkCode, tuple[tuple[str, Number], ...]]
 def check_launches(graph: CompiledGraph) -> LaunchCheck:
     """Check every launch of a Triton kernel of `graph`."""
     index = index_of(graph)
-    nodes: dict[tuple[str, int], list[SchedulerNode]] = {}
-    for link in links(graph).nodes.values():
-        if link.kernel is not None and len(link.launches) == 1:
-            place = (link.kernel, link.launches[0].first)
-            nodes.setdefault(place, []).append(index.nodes.leaf[link.node])
+    nodes = collected(
+        ((link.kernel, link.launches[0].first), index.nodes.leaf[link.node])
+        for link in links(graph).nodes.values()
+        if link.kernel is not None and len(link.launches) == 1
+    )
     checked = 0
     compared: Counter[Aspect] = Counter()
     remarks: list[Remark] = []
@@ -97,7 +98,7 @@ def check_launches(graph: CompiledGraph) -> LaunchCheck:
             continue
         for launch in calls:
             checked += 1
-            check = _LaunchCheck(graph, kernel, facts, launch, nodes.get((name, launch.span.first), []))
+            check = _LaunchCheck(graph, kernel, facts, launch, nodes.get((name, launch.span.first), ()))
             for aspect, fits, code, numbers in check.comparisons():
                 compared[aspect] += 1
                 if not fits:
@@ -126,7 +127,7 @@ class _LaunchCheck:
         kernel: Kernel,
         facts: TritonFacts,
         launch: KernelLaunch,
-        nodes: list[SchedulerNode],
+        nodes: Sequence[SchedulerNode],
     ) -> None:
         self.kernel = kernel
         self.facts = facts

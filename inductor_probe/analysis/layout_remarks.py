@@ -19,7 +19,7 @@ less time than the kernel's start, and stay in the first cache however often the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from typing import NamedTuple
@@ -31,7 +31,7 @@ from inductor_probe.analysis.index import INDIRECT, all_numbers, known_sum
 from inductor_probe.analysis.memory_format import ITEM_BYTES, orders_differ
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Access, LayoutRow
-from inductor_probe.model.record import grouped
+from inductor_probe.model.record import collected, grouped
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, by_cost
 from inductor_probe.model.span import Span
 
@@ -59,10 +59,9 @@ def with_remarks(rows: Mapping[str, LayoutRow], looping: Collection[str]) -> dic
     left out: what a library call does to memory is not known.
     """
     about: dict[str, list[Remark]] = {name: [] for name in rows}
-    writers: dict[str, list[LayoutRow]] = {}
-    for row in rows.values():
-        if row.producer in looping and not row.local:
-            writers.setdefault(row.producer or "", []).append(row)
+    writers = collected(
+        (row.producer or "", row) for row in rows.values() if row.producer in looping and not row.local
+    )
     for row in rows.values():
         if _is_empty(row) or (isinstance(row.size_bytes, int) and row.size_bytes < SMALLEST_COST):
             continue
@@ -88,7 +87,9 @@ def _is_empty(row: LayoutRow) -> bool:
     return row.layout is not None and row.layout.size is not None and set(row.layout.size) <= {0, 1}
 
 
-def _reads(row: LayoutRow, reads: list[Access], writers: Mapping[str, list[LayoutRow]]) -> Iterator[Remark]:
+def _reads(
+    row: LayoutRow, reads: list[Access], writers: Mapping[str, Sequence[LayoutRow]]
+) -> Iterator[Remark]:
     """A node that writes another order than it reads is named once: where it reads, if that is slow."""
     by_node = grouped(reads, lambda access: access.node)
     reordered = {

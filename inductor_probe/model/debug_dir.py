@@ -93,12 +93,12 @@ class CompiledGraph(Compared, frozen=True, dict=True):
     uncompared: ClassVar[tuple[str, ...]] = ("read_decisions",)
 
     folder: GraphDir
-    torch_version: str | None
-    pre: tuple[SchedulerNode, ...]
-    post: tuple[SchedulerNode, ...]
-    code: OutputCode | None
-    fx: FxGraph | None
-    record: GraphRecord | None
+    torch_version: str | None = None
+    pre: tuple[SchedulerNode, ...] = ()
+    post: tuple[SchedulerNode, ...] = ()
+    code: OutputCode | None = None
+    fx: FxGraph | None = None
+    record: GraphRecord | None = None
     fx_before: FxGraph | None = None
     provenance: Provenance | None = None
     runnable: Runnable | None = None

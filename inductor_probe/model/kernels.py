@@ -120,17 +120,17 @@ class KernelRow(Compared, frozen=True):
     fx_proofs: tuple[KernelFx, ...]
     ops: tuple[str, ...]
     sources: tuple[SourceLine, ...]
-    args: tuple[KernelArg, ...]
-    launches: tuple[KernelLaunch, ...]
-    bytes_read: Dim | None
-    bytes_written: Dim | None
-    loads: int | None
-    stores: int | None
-    reductions: int | None
-    chooses: tuple[str, ...]
-    details: KernelDetails | None
-    traits: tuple[str, ...]
-    remarks: tuple[Remark, ...]
+    args: tuple[KernelArg, ...] = ()
+    launches: tuple[KernelLaunch, ...] = ()
+    bytes_read: Dim | None = None
+    bytes_written: Dim | None = None
+    loads: int | None = None
+    stores: int | None = None
+    reductions: int | None = None
+    chooses: tuple[str, ...] = ()
+    details: KernelDetails | None = None
+    traits: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     source: Annotated[str, UNWRITTEN] = ""
     span: Span | None = None
     recorded_read: int | None = None

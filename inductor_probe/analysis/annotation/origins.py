@@ -31,6 +31,7 @@ from inductor_probe.analysis.access import STORES
 from inductor_probe.analysis.annotation.statements import Statement
 from inductor_probe.model.code import PointerUse
 from inductor_probe.model.ir import Ref, SchedulerNode
+from inductor_probe.model.record import grouped
 
 # What generated code calls, and the operations that it may be generated for. Only those that identify one:
 # maxima, minima and selections come from clamps, masks and reductions alike.
@@ -307,11 +308,8 @@ class _Origins:
 
     def _narrow_by_order(self, candidates: dict[int, int]) -> None:
         """Of two values of a group, the one with the lower number is of no later node."""
-        groups: dict[int, list[Statement]] = {}
-        for statement in self._statements:
-            if statement.order is not None and candidates[statement.line]:
-                groups.setdefault(statement.group, []).append(statement)
-        for group in groups.values():
+        ordered = (one for one in self._statements if one.order is not None and candidates[one.line])
+        for group in grouped(ordered, lambda statement: statement.group).values():
             group.sort(key=lambda statement: statement.order or 0)
             narrowed = _rising([candidates[statement.line] for statement in group])
             if narrowed is not None:
