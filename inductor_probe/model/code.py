@@ -39,8 +39,6 @@ class KernelComment(Compared, frozen=True):
         path: where the kernel was cached. lines: the text, without `# `.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
-
     aten: tuple[str, ...] = ()
     mapping: tuple[tuple[str, tuple[str, ...]], ...] = ()
     fragment: tuple[FragmentNode, ...] = ()
@@ -347,8 +345,6 @@ class Allocation(Compared, frozen=True):
         of: the buffer whose memory it is, where it is not new.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
-
     name: str
     kind: Literal["new", "reuse", "view", "alias", "input", "argument", "constant", "copy"]
     layout: BufferLayout | None
@@ -358,8 +354,6 @@ class Allocation(Compared, frozen=True):
 
 class SizeSymbol(Compared, frozen=True):
     """A size that the wrapper computes or takes from an input: `s77 = arg0_1`, `u0 = buf1.item()`."""
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     name: str
     value: str
@@ -384,8 +378,6 @@ class WrapperFunction(Compared, frozen=True):
 
     `inputs` and `returns` are like those of `OutputCode`.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     name: str
     inputs: tuple[str, ...]

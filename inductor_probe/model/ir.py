@@ -96,8 +96,6 @@ class NodeUser(Struct, frozen=True):
 class Buffer(Compared, frozen=True):
     """An output of a scheduler node."""
 
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
-
     name: str
     kind: str | None
     layout: BufferLayout | None
@@ -155,8 +153,6 @@ class LoopBody(Compared, frozen=True):
     `var_ranges` is in loop order, outermost first, reduction variables last. `indexes` names the index
     expressions (`index0`); they may use `indirect0`, whose value a `set_indirect0` in a block defines.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     var_ranges: tuple[tuple[str, Dim], ...]
     indexes: tuple[tuple[str, str], ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -37,8 +37,6 @@ class Passed(Struct, frozen=True):
 
 class KernelLaunch(Compared, frozen=True):
     """A launch, its parameters matched with what is passed. `keywords` are passed by name: stream, grid."""
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     passed: tuple[Passed, ...]
     span: Span
@@ -107,8 +105,6 @@ class KernelRow(Compared, frozen=True):
         bound: the least time that it can take on the GPU that it was compiled for; None on a CPU, and where
             that GPU's figures are not known.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     graph: str
     name: str

@@ -18,10 +18,11 @@ _Value = TypeVar("_Value")
 class Compared(Struct, frozen=True, eq=False):
     """A record that equals another where all fields but `uncompared` do: the same, in another place.
 
-    For example, a node of one dump and that of another are equal though they stand in other lines.
+    For example, a node of one dump and that of another are equal though they stand in other lines. A record
+    of which more, or something else, does not count says so.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ()
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "evidence")
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
