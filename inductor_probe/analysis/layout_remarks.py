@@ -32,7 +32,7 @@ from inductor_probe.analysis.memory_format import ITEM_BYTES, orders_differ
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Access, LayoutRow
 from inductor_probe.model.record import collected, grouped
-from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, by_cost
+from inductor_probe.model.remark import Remark, RemarkCode, Subject, by_cost, known_numbers
 from inductor_probe.model.span import Span
 
 SMALLEST_COST = 4096
@@ -139,7 +139,7 @@ def _accesses(
             slow.code,
             "missed" if slow.unit_stride_loop else "analysis",
             subject,
-            _known(numbers),
+            known_numbers(numbers.items()),
             cost,
             _evidence(access for accesses in nodes.values() for access in accesses),
             knowledge="read" if slow.read else "inferred",
@@ -227,7 +227,7 @@ def _change(row: LayoutRow, node: str, reads: list[Access], written: LayoutRow) 
         "layout-change",
         "analysis",
         Subject("node", node),
-        _known({"buffer": row.buffer, **_formats(row, written)}),
+        known_numbers({"buffer": row.buffer, **_formats(row, written)}.items()),
         cost,
         _evidence([*reads, *(access for access in written.writes if access.node == node)]),
         knowledge="read" if linked else "inferred",
@@ -242,10 +242,6 @@ def _formats(row: LayoutRow, written: LayoutRow | None) -> dict[str, Dim | None]
             order = None if lies.dim_order is None else str(list(lies.dim_order))
             formats |= {f"{prefix}format": lies.memory_format, f"{prefix}dim_order": order}
     return formats
-
-
-def _known(numbers: Mapping[str, Dim | None]) -> tuple[tuple[str, Number], ...]:
-    return tuple((name, value) for name, value in numbers.items() if value is not None)
 
 
 def _item(row: LayoutRow) -> int:

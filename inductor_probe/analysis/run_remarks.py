@@ -39,6 +39,7 @@ from inductor_probe.model.remark import (
     RemarkKind,
     Subject,
     failed_compile,
+    known_numbers,
 )
 from inductor_probe.reader.logs.trace import failures_of
 
@@ -204,5 +205,4 @@ def _remark(
     *numbers: tuple[str, Number | None],
     knowledge: Knowledge = "recorded",
 ) -> Remark:
-    known = tuple((name, value) for name, value in numbers if value is not None)
-    return Remark(code, kind, Subject("run", run), known, knowledge=knowledge)
+    return Remark(code, kind, Subject("run", run), known_numbers(numbers), knowledge=knowledge)
