@@ -75,7 +75,7 @@ def nodes_of_lines(graph: CompiledGraph, kernel: str) -> dict[int, tuple[str, ..
     """
     annotator = _Annotator(graph, index_of(graph).kernels[kernel], None)
     names = {
-        row + annotator._moved: tuple(dict.fromkeys(n for one in origins for n in (*one.nodes, *one.shared)))
+        row + annotator._moved: tuple(dict.fromkeys(name for one in origins for name in one.concerned))
         for row, origins in annotator._origins().items()
     }
     return {row: nodes for row, nodes in sorted(names.items()) if nodes}
@@ -220,7 +220,7 @@ class _Annotator:
         texts = list(dict.fromkeys(text for origin in origins if (text := self._origin_text(origin))))
         if not texts:
             return None
-        nodes = [name for origin in origins for name in (*origin.nodes, *origin.shared)]
+        nodes = [name for origin in origins for name in origin.concerned]
         lines: dict[tuple[str, int], SourceLine] = {}
         for node in dict.fromkeys(nodes):
             sources = self._sources(node)
@@ -273,7 +273,7 @@ class _Annotator:
         mine = {
             row: origins[0]
             for row, origins in self._origins().items()
-            if any(node in (*origin.nodes, *origin.shared) for origin in origins)
+            if any(node in origin.concerned for origin in origins)
         }
         function = called.strip("_")  # which `std::exp` is of `exp`
         named = [
@@ -297,7 +297,7 @@ class _Annotator:
         for row, origins in self._origins().items():
             if all(origin.nodes == (node,) or node in origin.shared for origin in origins):
                 sure.add(row)
-            elif not any(node in (*origin.nodes, *origin.shared) for origin in origins):
+            elif not any(node in origin.concerned for origin in origins):
                 other.add(row)
         return RowsOfNode(frozenset(sure), frozenset(other))
 
@@ -313,7 +313,7 @@ class _Annotator:
     def _nodes_in(self, nest: LoopNest, origins: dict[int, LineOrigin]) -> tuple[str, ...]:
         """Return the nodes that the lines of a loop nest compute for."""
         inside = (origins.get(row - self._moved) for row in range(nest.line, nest.last + 1))
-        names = (name for origin in inside if origin for name in (*origin.nodes, *origin.shared))
+        names = (name for origin in inside if origin for name in origin.concerned)
         return tuple(dict.fromkeys(names))
 
     def _remarks(self, nest: int | None) -> Iterator[str]:
@@ -330,7 +330,7 @@ class _Annotator:
             stride
             for _, names in origin.uses
             for name in names
-            for node in (*origin.nodes, *origin.shared)
+            for node in origin.concerned
             for stride in self._accesses.get((node, name), ())
         ]
         return f"{text}; not contiguous ({' or '.join(dict.fromkeys(strides))})" if text and strides else text
@@ -360,9 +360,7 @@ class _Annotator:
 
     def _compiling(self, line_directives: bool) -> Iterator[str]:
         details = self._kernel.details
-        bits = None
-        if isinstance(details, CppFacts):
-            bits = vector_bits(self._graph, self._kernel.name, details)
+        bits = vector_bits(self._graph, self._kernel.name, details) if isinstance(details, CppFacts) else None
         flags = " ".join(portable_flags(bits))
         yield "the function is called `kernel`, as inductor wrote it"
         yield f"compile: g++ -c FILE {flags} -ITORCH/include"

@@ -75,6 +75,11 @@ class LineOrigin(Struct, frozen=True):
     uses: tuple[tuple[PointerUse, tuple[str, ...]], ...]
     calls: frozenset[str]
 
+    @property
+    def concerned(self) -> tuple[str, ...]:
+        """The nodes that it may belong to, and those that ask for its value."""
+        return (*self.nodes, *self.shared)
+
 
 def line_origins(
     statements: Sequence[Statement],
