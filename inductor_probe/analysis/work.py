@@ -142,12 +142,17 @@ def _passed_bytes(index: GraphIndex, arguments: Iterable[Passed]) -> dict[str, D
     for passed in arguments:
         for name, layout in tensors_in(passed, index.layouts):
             views.setdefault(name, {})[layout] = None
-    sizes: dict[str, Dim | None] = {}
-    for name, layouts in views.items():
-        total, whole = _total(map(element_bytes, layouts)), element_bytes(index.layouts.get(name))
-        several = len(layouts) > 1 and isinstance(total, int) and isinstance(whole, int)
-        sizes[name] = min(total, whole) if several else total  # type: ignore[type-var]  # both are numbers
-    return sizes
+    return {
+        name: _together([*map(element_bytes, layouts)], element_bytes(index.layouts.get(name)))
+        for name, layouts in views.items()
+    }
+
+
+def _together(parts: Sequence[Dim | None], whole: Dim | None) -> Dim | None:
+    """Return the bytes of parts of a buffer, of several no more than it has."""
+    total = _total(parts)
+    several = len(parts) > 1 and isinstance(total, int) and isinstance(whole, int)
+    return min(total, whole) if several else total  # type: ignore[type-var]  # both are numbers
 
 
 def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
@@ -166,7 +171,7 @@ def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
         if not calls and node in index.nodes.leaf:
             leaves.append(index.nodes.leaf[node])
     values = symbol_values(graph)
-    sizes = [
+    sizes: list[Dim | None] = [
         value_of(size, values)
         for target, made in called.items()
         for size in call_traffic(graph, target, tuple(made.values()))
@@ -177,10 +182,7 @@ def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
     for name, size in writes:
         if not _stays_inside(graph, name, members):
             memory.setdefault(_mutated(index, name), []).append(size)
-    for name, parts in memory.items():
-        total, whole = _total(parts), _buffer_bytes(graph, name)
-        several = len(parts) > 1 and isinstance(total, int) and whole is not None
-        sizes.append(min(total, whole) if several else total)  # type: ignore[type-var, arg-type]
+    sizes += [_together(parts, _buffer_bytes(graph, name)) for name, parts in memory.items()]
     return known_sum(sizes) if leaves or called else None
 
 

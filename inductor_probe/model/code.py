@@ -39,6 +39,8 @@ class KernelComment(Compared, frozen=True):
         path: where the kernel was cached. lines: the text, without `# `.
     """
 
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)
+
     aten: tuple[str, ...] = ()
     mapping: tuple[tuple[str, tuple[str, ...]], ...] = ()
     fragment: tuple[FragmentNode, ...] = ()

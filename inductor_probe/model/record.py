@@ -22,7 +22,7 @@ class Compared(Struct, frozen=True, eq=False):
     of which more, or something else, does not count says so.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ("span", "evidence")
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "lines", "evidence")
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
