@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -77,6 +78,20 @@ def json_of(text: str) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def digest_of(text: str) -> str:
+    """Return the SHA-256 of a text, in hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def object_of(text: str) -> dict[str, Any] | None:
+    """Return the object that a text is in JSON; None where it is no such text."""
+    try:
+        value = json_of(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def cell(value: object) -> object:

@@ -28,8 +28,7 @@ Ranges: TypeAlias = tuple[tuple[str, Dim], ...]
 
 def touched(node: SchedulerNode) -> frozenset[str]:
     """Return the buffers that an unfused node may reach, by any name it has for them."""
-    blocks = node.body.blocks if node.body else ()
-    calls = (op for block in blocks for op in block.ops if op.target in LOADS or op.target in STORES)
+    calls = (op for op in node.ops if op.target in LOADS or op.target in STORES)
     names = {dep.name for dep in (*node.reads, *node.writes)} | {buffer.name for buffer in node.outputs}
     return frozenset(names | {arg for op in calls for arg in op.args[:2] if isinstance(arg, str)})
 

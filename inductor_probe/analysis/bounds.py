@@ -31,15 +31,15 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import GraphIndex, index_of
-from inductor_probe.analysis.index import value_of
+from inductor_probe.analysis.index import all_numbers, known_sum, value_of
 from inductor_probe.analysis.memory_format import ITEM_BYTES
 from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.reach import SECTOR_BYTES, Pattern, different_steps, least_bytes, pattern_of
-from inductor_probe.analysis.symbols import parse_type, symbols
+from inductor_probe.analysis.symbols import parse_type, symbol_values
 from inductor_probe.analysis.work import memory_names, once_passed
 from inductor_probe.machine.targets import target_of_device
-from inductor_probe.model.code import Kernel
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.fx import FX_DTYPES
 from inductor_probe.model.gpu_target import GpuTarget, ProductType
 from inductor_probe.model.ir import BufferLayout, MemoryDep, SchedulerNode, StarDep
 from inductor_probe.model.kernels import KernelBound, KernelLaunch, KernelRow, Passed, Unbounded
@@ -66,7 +66,6 @@ _TYPES: dict[str, ProductType] = {
     "float64": "float64", "float32": "tf32", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8",
     "float8_e4m3fn": "float8", "float8_e5m2": "float8",
 }  # fmt: skip
-_FX_TYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8"}
 _SIMT: dict[ProductType, ProductType] = {"float64": "float64_simt", "tf32": "float32_simt"}
 
 
@@ -90,12 +89,9 @@ class _Bounds:
     def __init__(self, graph: CompiledGraph, gpu: GpuTarget) -> None:
         self._graph, self._gpu = graph, gpu
         self._index: GraphIndex = index_of(graph)
-        self._values = {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
+        self._values = symbol_values(graph)
         inputs = (*graph.fx.inputs, *graph.fx.subgraph_inputs) if graph.fx else ()
         self._fx = {**{node.name: node for node in inputs}, **self._index.fx}
-        self._kernels: dict[str, Kernel] = {
-            kernel.name: kernel for kernel in (graph.code.kernels if graph.code else ())
-        }
 
     def of(self, row: KernelRow) -> KernelBound | None:
         """Return the bound of a kernel over all of its launches; None for one that runs on a CPU."""
@@ -152,7 +148,7 @@ class _Bounds:
     # Generated kernels.
 
     def _generated(self, row: KernelRow) -> int | None:
-        leaves = [self._index.nodes.leaf[name] for name in row.nodes if name in self._index.nodes.leaf]
+        leaves = self._index.nodes.named(row.nodes)
         if not leaves:
             return None
         nodes = {leaf.name for leaf in leaves}
@@ -234,11 +230,11 @@ class _Bounds:
         """Return how many different elements a layout has at least."""
         if layout is None or layout.size is None or layout.stride is None:
             return None
-        sizes = [value_of(size, self._values) for size in layout.size]
-        strides = [value_of(step, self._values) for step in layout.stride]
-        if None in sizes or None in strides:
+        sizes = all_numbers(value_of(size, self._values) for size in layout.size)
+        strides = all_numbers(value_of(step, self._values) for step in layout.stride)
+        if sizes is None or strides is None:
             return None
-        steps = [(abs(step or 0), size or 0) for size, step in zip(sizes, strides, strict=False)]
+        steps = [(abs(step), size) for size, step in zip(sizes, strides, strict=False)]
         return 0 if 0 in sizes else prod(number for _, number in different_steps(steps))
 
     def _layout_bytes(self, layout: BufferLayout | None) -> int | None:
@@ -287,7 +283,7 @@ class _Bounds:
             if count is None or types[0] is None:
                 return None, None
             flops += count
-            kinds[self._product(_FX_TYPES.get(types[0].dtype, types[0].dtype), row)] = None  # type: ignore[index]  # None is refused below
+            kinds[self._product(FX_DTYPES.get(types[0].dtype, types[0].dtype), row)] = None  # type: ignore[index]  # None is refused below
         kind = next(iter(kinds), None)
         return (flops, kind) if flops and len(kinds) == 1 and kind else (None, None)
 
@@ -305,7 +301,7 @@ class _Bounds:
 
     def _allows_tf32(self, row: KernelRow) -> bool | None:
         """Return whether float32 may be rounded for tensor cores, as the template says, or the manifest."""
-        kernel = self._kernels.get(row.name)
+        kernel = self._index.kernels.get(row.name)
         if kernel is not None and (
             match := re.search(r"^\s*ALLOW_TF32 : tl.constexpr = (\w+)", kernel.source, re.M)
         ):
@@ -318,82 +314,73 @@ class _Bounds:
         """Return the bytes and operations of calls, None for what is not known of this function."""
         name = row.name.removeprefix("extern_kernels.").removeprefix("torch.ops.").removesuffix(".default")
         written = sum(size for layout in self._outputs(row) if (size := self._layout_bytes(layout)))
+        calls = [self._call(row, launch, name) for launch in row.launches]
+        known = [call for call in calls if call is not None]
+        if len(known) < len(calls):
+            return None, None, None
+        flops, kinds = known_sum(call.flops for call in known), {call.kind for call in known}
+        kind = kinds.pop() if len(kinds) == 1 else None
+        return written + sum(call.moved for call in known) or None, flops or None, kind
+
+    def _call(self, row: KernelRow, launch: KernelLaunch, name: str) -> _Call | None:
+        """Return what a call of a function takes; None where that is not known."""
         place = _PRODUCTS.get(name.removeprefix("aten.").removesuffix(".out"))
         if place is not None:
-            return self._products(row, place, written)
+            return self._matrix_product(row, launch, place)
         if name in ("convolution", "aten.convolution", "aten.convolution_backward"):
-            return self._convolutions(row, written, backward=name.endswith("backward"))
-        if match := _ATTENTION.search(name):
-            return self._attention(row, written, match["kind"], backward=bool(match["backward"]))
-        return None, None, None
+            return self._convolution(launch, backward=name.endswith("backward"))
+        match = _ATTENTION.search(name)
+        return (
+            self._attention(row, launch, match["kind"], backward=bool(match["backward"])) if match else None
+        )
 
     def _outputs(self, row: KernelRow) -> list[BufferLayout]:
         """Return the layouts of what the nodes of a library function return, and have memory for."""
-        leaves = [self._index.nodes.leaf[name] for name in row.nodes if name in self._index.nodes.leaf]
-        layouts = [
-            self._index.layouts.get(buffer.name, buffer.layout) for leaf in leaves for buffer in leaf.outputs
-        ]
-        return [
-            layout for layout in layouts if layout and layout.kind not in ("MultiOutputLayout", "NoneLayout")
-        ]
+        buffers = (buffer for leaf in self._index.nodes.named(row.nodes) for buffer in leaf.outputs)
+        layouts = (self._index.layouts.get(buffer.name, buffer.layout) for buffer in buffers)
+        return [one for one in layouts if one and one.kind not in ("MultiOutputLayout", "NoneLayout")]
 
     def _operands(self, row: KernelRow, launch: KernelLaunch) -> list[Passed]:
         """Return the tensors that a call is given, what it writes left out."""
-        leaves = [self._index.nodes.leaf[name] for name in row.nodes if name in self._index.nodes.leaf]
-        outputs = {buffer.name for leaf in leaves for buffer in leaf.outputs}
+        outputs = {buffer.name for leaf in self._index.nodes.named(row.nodes) for buffer in leaf.outputs}
         return [passed for passed in launch.passed if passed.layout and passed.buffer not in outputs]
 
-    def _products(
-        self, row: KernelRow, place: int, written: int
-    ) -> tuple[int | None, int | None, ProductType | None]:
-        moved, flops, kinds = written, 0, dict[ProductType | None, None]()
-        for launch in row.launches:
-            operands = self._operands(row, launch)
-            matrices = operands[place : place + 2]
-            texts = " ".join([*(passed.text for passed in launch.passed), *map("=".join, launch.keywords)])
-            added = [] if _SCALED_AWAY.search(texts) else operands[:place]
-            count = (
-                _product_flops(*(self._sizes(passed) for passed in matrices)) if len(matrices) == 2 else None
-            )
-            if count is None:
-                return None, None, None
-            flops += count
-            moved += self._passed_bytes([*added, *matrices])
-            kinds[self._product(matrices[0].layout.dtype if matrices[0].layout else None, row)] = None
-        kind = next(iter(kinds), None) if len(kinds) == 1 else None
-        return moved or None, flops or None, kind
+    def _matrix_product(self, row: KernelRow, launch: KernelLaunch, place: int) -> _Call | None:
+        operands = self._operands(row, launch)
+        matrices = operands[place : place + 2]
+        texts = " ".join([*(passed.text for passed in launch.passed), *map("=".join, launch.keywords)])
+        added = [] if _SCALED_AWAY.search(texts) else operands[:place]
+        sizes = [self._sizes(passed) for passed in matrices]
+        flops = _product_flops(*sizes) if len(sizes) == 2 else None
+        if flops is None:
+            return None
+        kind = self._product(matrices[0].layout.dtype if matrices[0].layout else None, row)
+        return _Call(self._passed_bytes([*added, *matrices]), flops, kind)
 
-    def _convolutions(
-        self, row: KernelRow, written: int, *, backward: bool
-    ) -> tuple[int | None, int | None, ProductType | None]:
-        """Return what convolutions read and compute, or their backward functions.
+    def _convolution(self, launch: KernelLaunch, *, backward: bool) -> _Call:
+        """Return what a convolution reads and computes, or its backward function.
 
-        They read all of the input only where no step leaves some of it out.
+        It reads all of the input only where no step leaves some of it out.
         """
-        moved, flops, kinds, known = written, 0, dict[ProductType | None, None](), True
-        for launch in row.launches:
-            arguments = _arguments(launch, _CONVOLUTION_BACKWARD if backward else _CONVOLUTION)
-            wanted = _numbers(arguments["output_mask"].text) if "output_mask" in arguments else [1, 0]
-            call = self._convolution(arguments)
-            if call is None or wanted is None:
-                known = False
-                continue
-            taken = [arguments["weight"]] if wanted[0] else []
-            if call.reads_all and (wanted[1] or not backward):
-                taken.append(arguments["input"])
-            if backward:
-                taken.append(arguments["grad_output"])
-            elif (bias := arguments.get("bias")) and bias.layout:
-                taken.append(bias)
-            moved += self._passed_bytes(taken)
-            flops += 2 * call.multiplications * sum(wanted[:2])
-            layout = arguments["input"].layout
-            # That float32 may be rounded is cuDNN's default, and another setting than that of products.
-            kinds[self._fastest(layout.dtype if layout else None)] = None
-        kind = next(iter(kinds), None) if known and len(kinds) == 1 else None
-        return moved or None, flops if kind and flops else None, kind
+        arguments = _arguments(launch, _CONVOLUTION_BACKWARD if backward else _CONVOLUTION)
+        wanted = _numbers(arguments["output_mask"].text) if "output_mask" in arguments else [1, 0]
+        least = self._multiplications(arguments)
+        if least is None or wanted is None:
+            return _Call(0, None, None)
+        taken = [arguments["weight"]] if wanted[0] else []
+        if least.reads_all and (wanted[1] or not backward):
+            taken.append(arguments["input"])
+        if backward:
+            taken.append(arguments["grad_output"])
+        elif (bias := arguments.get("bias")) and bias.layout:
+            taken.append(bias)
+        layout = arguments["input"].layout
+        # That float32 may be rounded is cuDNN's default, and another setting than that of products.
+        kind = self._fastest(layout.dtype if layout else None)
+        flops = 2 * least.multiplications * sum(wanted[:2]) if kind else None
+        return _Call(self._passed_bytes(taken), flops, kind)
 
-    def _convolution(self, arguments: Mapping[str, Passed]) -> _Convolution | None:
+    def _multiplications(self, arguments: Mapping[str, Passed]) -> _Convolution | None:
         """Return what a call computes; None if a size or an option is not known."""
         image, weight = (self._sizes(arguments[name]) for name in ("input", "weight"))
         names = ("stride", "padding", "dilation", "output_padding")
@@ -415,38 +402,34 @@ class _Bounds:
         transposed = arguments["transposed"].text == "True"
         return _Convolution.of((image[0] or 0) * (weight[0] or 0) * (weight[1] or 0), list(dims), transposed)
 
-    def _attention(
-        self, row: KernelRow, written: int, kind: str, *, backward: bool
-    ) -> tuple[int | None, int | None, ProductType | None]:
-        moved, flops, kinds = written, 0, dict[ProductType | None, None]()
-        for launch in row.launches:
-            tensors = self._operands(row, launch)[: 4 if backward else 3]
-            operands = tensors[-3:]
-            sizes = [self._sizes(passed) for passed in operands]
-            if len(sizes) < 3 or any(len(size) != 4 or None in size for size in sizes):
-                return None, None, None
-            (*outer, queries, head), (*_, keys, _), (*_, width) = (
-                [size or 0 for size in sizes_] for sizes_ in sizes
-            )
-            texts = [passed.text for passed in launch.passed]
-            place = _CAUSAL.get((kind, backward))
-            causal = "True" in (texts[3:] if place is None else texts[place : place + 1])
-            causal = causal or any(text == "True" for _, text in launch.keywords)
-            # A query sees the keys up to its own place, counted from the first.
-            pairs = sum(min(place + 1, keys) for place in range(queries)) if causal else queries * keys
-            columns = head + width
-            if backward:
-                # Scores again and their gradient, then those of inputs (`sdpa_backward_flop_count`).
-                masked = kind == "efficient" and len(texts) > _GRADIENTS_WANTED
-                wanted = (_numbers(texts[_GRADIENTS_WANTED]) if masked else None) or [1, 1, 1]
-                columns += sum(size for size, one in zip((head, head, width), wanted, strict=False) if one)
-            flops += 2 * prod(outer) * pairs * columns
-            whole = not causal or keys <= queries
-            moved += self._passed_bytes([*tensors[:-3], *(operands if whole else operands[:1])])
+    def _attention(self, row: KernelRow, launch: KernelLaunch, kind: str, *, backward: bool) -> _Call | None:
+        tensors = self._operands(row, launch)[: 4 if backward else 3]
+        operands = tensors[-3:]
+        sizes = [self._sizes(passed) for passed in operands]
+        if len(sizes) < 3 or any(len(size) != 4 or None in size for size in sizes):
+            return None
+        (*outer, queries, head), (*_, keys, _), (*_, width) = (
+            [size or 0 for size in sizes_] for sizes_ in sizes
+        )
+        texts = [passed.text for passed in launch.passed]
+        place = _CAUSAL.get((kind, backward))
+        causal = "True" in (texts[3:] if place is None else texts[place : place + 1])
+        causal = causal or any(text == "True" for _, text in launch.keywords)
+        # A query sees the keys up to its own place, counted from the first.
+        pairs = sum(min(place + 1, keys) for place in range(queries)) if causal else queries * keys
+        columns = head + width
+        if backward:
+            # Scores again and their gradient, then those of inputs (`sdpa_backward_flop_count`).
+            masked = kind == "efficient" and len(texts) > _GRADIENTS_WANTED
+            wanted = (_numbers(texts[_GRADIENTS_WANTED]) if masked else None) or [1, 1, 1]
+            columns += sum(size for size, one in zip((head, head, width), wanted, strict=False) if one)
+        whole = not causal or keys <= queries
+        return _Call(
+            self._passed_bytes([*tensors[:-3], *(operands if whole else operands[:1])]),
+            2 * prod(outer) * pairs * columns,
             # CUTLASS has tensor cores compute float32 in three parts, whatever is allowed for products.
-            kinds[self._fastest(operands[0].layout.dtype if operands[0].layout else None)] = None
-        product = next(iter(kinds), None) if len(kinds) == 1 else None
-        return moved or None, flops or None, product
+            self._fastest(operands[0].layout.dtype if operands[0].layout else None),
+        )
 
     def _sizes(self, passed: Passed) -> list[int | None]:
         sizes = passed.layout.size if passed.layout else None
@@ -458,6 +441,14 @@ class _Bounds:
         for passed in operands:
             sizes[passed.buffer] = max(sizes.get(passed.buffer, 0), self._layout_bytes(passed.layout) or 0)
         return sum(sizes.values())
+
+
+class _Call(NamedTuple):
+    """What a call of a library function reads at least, in bytes, and the operations known of it."""
+
+    moved: int
+    flops: int | None
+    kind: ProductType | None
 
 
 class _Convolution(NamedTuple):
@@ -529,10 +520,9 @@ def _product_flops(first: list[int | None], second: list[int | None]) -> int | N
 
 def _masked(leaf: SchedulerNode) -> frozenset[str]:
     """Return the buffers that a node loads where a mask says so (`ops.masked`)."""
-    blocks = leaf.body.blocks if leaf.body else ()
     return frozenset(
         str(op.args[0])
-        for block in blocks
+        for block in (leaf.body.blocks if leaf.body else ())
         if block.name != "body"
         for op in block.ops
         if op.target == "ops.load" and op.args

@@ -25,6 +25,7 @@ from inductor_probe.model.compile_time import (
     WarmCompile,
 )
 from inductor_probe.model.manifest import Manifest
+from inductor_probe.model.record import grouped
 from inductor_probe.reader.logs.guards import guards_of
 
 _PHASES: Sequence[tuple[str, Phase]] = (
@@ -102,15 +103,12 @@ def _phases(regions: Iterable[Region]) -> tuple[PhaseTime, ...]:
 
 
 def _regions(regions: Iterable[Region]) -> tuple[RegionTime, ...]:
-    named: defaultdict[str, list[Region]] = defaultdict(list)
-    for region in regions:
-        named[region.name].append(region)
     rows = (
         RegionTime(
             name, phase_of(name), sum(one.own for one in of_name), len(of_name),
             len({one.compile_id for one in of_name}),
         )
-        for name, of_name in named.items()
+        for name, of_name in grouped(regions, lambda region: region.name).items()
     )  # fmt: skip
     return tuple(sorted(rows, key=lambda row: -row.seconds))
 
@@ -119,12 +117,8 @@ def _compiles(
     log: CompileLog, manifest: Manifest | None, earlier: Sequence[LoggedCache] = ()
 ) -> Iterator[Compile]:
     """Yield each outermost region with what is in it: a forward and its backward are two of one id."""
-    metrics: defaultdict[tuple[str, bool], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in log.metrics:
-        metrics[str(row.get("compile_id")), row.get("is_forward") is False].append(row)
-    trees: defaultdict[str, list[str]] = defaultdict(list)
-    for compile_id, text in log.guards:
-        trees[compile_id].append(text)
+    metrics = grouped(log.metrics, lambda row: (str(row.get("compile_id")), row.get("is_forward") is False))
+    trees = grouped(log.guards, lambda guard: guard[0])
     inside: list[Region] = []
     forwards: dict[str, tuple[str, str]] = {}
     for region in log.regions:  # in the order of their ends
@@ -132,12 +126,12 @@ def _compiles(
         if region.depth:
             continue
         backward = any(one.name == _BACKWARD for one in inside)
-        rows = metrics[region.compile_id, backward]
+        rows = metrics.get((region.compile_id, backward), [])
         row = rows.pop(0) if rows else {}
         function, where = _user_frame(row) or forwards.get(region.compile_id, ("", ""))
         forwards[region.compile_id] = function, where
-        of_id = trees[region.compile_id] if not backward else []
-        guards = tuple(guards_of(of_id.pop(0))) if of_id else ()
+        of_id = trees.get(region.compile_id, []) if not backward else []
+        guards = tuple(guards_of(of_id.pop(0)[1])) if of_id else ()
         asked = [one for one in log.caches if region.begin <= one.time <= region.begin + region.seconds]
         before = [*earlier, *(one for one in log.caches if one.time < region.begin)]
         yield Compile(

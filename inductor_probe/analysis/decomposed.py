@@ -19,7 +19,7 @@ from inductor_probe.analysis.annotation.annotate import nest_origins
 from inductor_probe.analysis.formula.body import read_body
 from inductor_probe.analysis.formula.values import LIGHT, Value
 from inductor_probe.analysis.graph import index_of, once_per_graph
-from inductor_probe.analysis.index import value_of
+from inductor_probe.analysis.index import all_numbers, known_sum, value_of
 from inductor_probe.analysis.linking.fx_index import fx_index
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.linking.steps import is_nop
@@ -27,13 +27,14 @@ from inductor_probe.analysis.links import links
 from inductor_probe.analysis.memory_format import element_bytes
 from inductor_probe.analysis.names import became, fx_called
 from inductor_probe.analysis.operators import operator
-from inductor_probe.analysis.symbols import symbols
+from inductor_probe.analysis.symbols import symbol_values
 from inductor_probe.analysis.work import is_stored, node_traffic
 from inductor_probe.model.code import LoopNest
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decomposed import Figure, FigureCode, FigureSource, LoopWork, Repeated
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.own_call import EagerOperator
+from inductor_probe.model.record import collected
 
 _ALL_POINTS = frozenset({"reduction", "scan", "sort", "partial_accumulate", "unknown"})
 """Done at each point, whatever loops their operands depend on."""
@@ -125,9 +126,7 @@ def all_loops(graph: CompiledGraph) -> tuple[Loops, ...]:
         if not nests:
             pieces.append((kernel, kernel, None, tuple(link.node for link in known.of_kernel(kernel))))
     return tuple(
-        Loops(
-            *piece, frozenset(fx for node in piece[3] if node in known.nodes for fx in known.nodes[node].fx)
-        )
+        Loops(*piece, frozenset(fx for link in known.of_nodes(piece[3]) for fx in link.fx))
         for piece in pieces
     )
 
@@ -138,11 +137,10 @@ def work_of(graph: CompiledGraph, loops: Loops, seconds: float | None = None) ->
     `seconds` are those of a call.
     """
     index, nest, nodes = index_of(graph), loops.nest, loops.nodes
-    leaves = [index.nodes.leaf[node] for node in nodes if node in index.nodes.leaf]
-    groups: dict[tuple[object, ...], list[SchedulerNode]] = {}
-    for leaf in leaves:
-        if leaf.body is not None:
-            groups.setdefault(tuple(size for _, size in leaf.body.var_ranges), []).append(leaf)
+    leaves = index.nodes.named(nodes)
+    groups = collected(
+        (tuple(size for _, size in leaf.body.var_ranges), leaf) for leaf in leaves if leaf.body
+    )
     inside = {buffer.name for leaf in leaves for buffer in leaf.outputs}
     tables = [_Table(graph, group, inside) for group in groups.values()]
     largest = max(tables, key=lambda table: table.points or 0, default=None)
@@ -162,7 +160,9 @@ def work_of(graph: CompiledGraph, loops: Loops, seconds: float | None = None) ->
         indirect=sum(len(table.indirect) for table in tables),
         stores=sum(table.stores for table in tables),
         checks=checks,
-        evaluated=_sum(None if table.points is None else table.points * table.operations for table in tables),
+        evaluated=known_sum(
+            None if table.points is None else table.points * table.operations for table in tables
+        ),
         again=sum(table.again for table in tables),
         moved=node_traffic(graph, nodes),
         seconds=seconds,
@@ -196,7 +196,7 @@ class _Table:
     _numbers: dict[Value, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        values = {one.name: one.value for one in symbols(self.graph) if one.value is not None}
+        values = symbol_values(self.graph)
         self.sizes = [value_of(size, values) for _, size in self.loops]
         written: dict[tuple[str, tuple[int, ...]], int] = {}
         for leaf in self.leaves:
@@ -211,8 +211,8 @@ class _Table:
     @property
     def points(self) -> int | None:
         """How many points they are computed at."""
-        known = [size for size in self.sizes if size is not None]
-        return prod(known) if len(known) == len(self.sizes) else None
+        known = all_numbers(self.sizes)
+        return None if known is None else prod(known)
 
     @property
     def operations(self) -> int:
@@ -251,8 +251,9 @@ class _Table:
 
     def _fx_sizes(self) -> frozenset[int]:
         """Return how many elements the FX nodes have that are computed here."""
-        fx, known = fx_index(self.graph), links(self.graph).nodes
-        names = {name for leaf in self.leaves if leaf.name in known for name in known[leaf.name].fx}
+        fx = fx_index(self.graph)
+        linked = links(self.graph).of_nodes(leaf.name for leaf in self.leaves)
+        names = {name for link in linked for name in link.fx}
         shapes = (
             (fx.shape[name] for name in names & fx.shape.keys() if fx.op[name] not in VIEWS) if fx else ()
         )
@@ -361,14 +362,14 @@ def figures_of(
         row("vectorised", _vectorised(works, total), "inferred"),
         row(
             "operand-bytes",
-            _sum(node_traffic(graph, _with_nops(graph, _nodes(graph, works))) for graph in graphs),
+            known_sum(node_traffic(graph, _with_nops(graph, _nodes(graph, works))) for graph in graphs),
             "inferred",
             eager.read + eager.written if eager else None,
         ),
-        row("moved-bytes", _sum(work.moved for work in works), "inferred"),
+        row("moved-bytes", known_sum(work.moved for work in works), "inferred"),
         row(
             "between-bytes",
-            _sum(_between(graph, _nodes(graph, works)) for graph in graphs),
+            known_sum(_between(graph, _nodes(graph, works)) for graph in graphs),
             "read",
             max(eager.allocated - eager.written, 0) if eager else None,
         ),
@@ -381,11 +382,6 @@ def _vectorised(works: Sequence[LoopWork], total: int) -> float | None:
     if not total or any(work.kind is None for work in works):
         return None
     return sum(work.evaluated or 0 for work in works if work.kind == "vectorised") / total
-
-
-def _sum(sizes: Iterable[int | None]) -> int | None:
-    known = [*sizes]
-    return None if None in known else sum(size or 0 for size in known)
 
 
 def _nodes(graph: CompiledGraph, works: Sequence[LoopWork]) -> tuple[str, ...]:
@@ -405,28 +401,27 @@ def _with_nops(graph: CompiledGraph, nodes: Sequence[str]) -> tuple[str, ...]:
 
 def _outputs(graph: CompiledGraph, nodes: Sequence[str]) -> int:
     """Return how many elements of results nodes write, symbolic sizes as they were; 0 where not known."""
-    values = {one.name: one.value for one in symbols(graph) if one.value is not None}
+    values = symbol_values(graph)
     total = 0
     for name in _written(graph, nodes, leaving=True):
         layout = index_of(graph).layouts.get(name)
-        sizes = [value_of(size, values) for size in (layout.size if layout and layout.size else ())]
-        if layout is not None and None not in sizes:
-            total += prod(size or 0 for size in sizes)
+        sizes = all_numbers(value_of(size, values) for size in (layout.size or () if layout else ()))
+        total += prod(sizes) if layout is not None and sizes is not None else 0
     return total
 
 
 def _between(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
     """Return the bytes of buffers that nodes write for each other alone."""
-    values = {one.name: one.value for one in symbols(graph) if one.value is not None}
+    values = symbol_values(graph)
     layouts = (index_of(graph).layouts.get(name) for name in _written(graph, nodes, leaving=False))
-    return _sum(value_of(element_bytes(layout), values) for layout in layouts)
+    return known_sum(value_of(element_bytes(layout), values) for layout in layouts)
 
 
 def _written(graph: CompiledGraph, nodes: Sequence[str], *, leaving: bool) -> Iterator[str]:
     """Yield the buffers with memory that nodes write for others, or for themselves alone."""
     index, members = index_of(graph), set(_with_nops(graph, nodes))
-    for node in nodes:
-        for buffer in index.nodes.leaf[node].outputs if node in index.nodes.leaf else ():
+    for leaf in index.nodes.named(nodes):
+        for buffer in leaf.outputs:
             for_others = (
                 buffer.name in index.returned
                 or bool(buffer.mutations)

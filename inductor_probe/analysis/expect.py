@@ -8,6 +8,7 @@ they decide.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.kernels import kernel_rows
@@ -33,6 +34,16 @@ _NOT_VECTORISED = ("scalar", "underfilled")
 _Numbers = tuple[tuple[str, Number], ...]
 
 
+class _Answer(NamedTuple):
+    """Whether an expectation holds (None: not known), how that is said, and what speaks against it."""
+
+    holds: bool | None
+    code: str
+    numbers: _Numbers = ()
+    causes: Sequence[Cause] = ()
+    remarks: Sequence[Remark] = ()
+
+
 class GraphExpectations:
     """A graph that expectations are held against.
 
@@ -44,7 +55,7 @@ class GraphExpectations:
 
     def __init__(self, graph: CompiledGraph, remarks: Sequence[Remark], why: Why) -> None:
         self._graph, self._remarks, self._why = graph, remarks, why
-        self._checks: dict[ExpectationKind, Callable[[Expectation], Checked]] = {
+        self._checks: dict[ExpectationKind, Callable[[Expectation], _Answer]] = {
             "kernels": self._kernels,
             "vectorised": self._vectorised,
             "fused": self._fused,
@@ -64,28 +75,10 @@ class GraphExpectations:
         Raises:
             NotFoundError: the graph has no such subject; near names are offered.
         """
-        return self._checks[expectation.kind](expectation)
-
-    def _is(
-        self,
-        expectation: Expectation,
-        holds: bool | None,
-        code: str,
-        numbers: _Numbers = (),
-        *,
-        causes: Sequence[Cause] = (),
-        remarks: Sequence[Remark] = (),
-    ) -> Checked:
-        standing = {True: "holds", False: "fails", None: "unknown"}[holds]
-        return Checked(
-            expectation,
-            self._graph.name,
-            standing,  # type: ignore[arg-type]  # the three of the line above
-            code,
-            numbers,
-            () if holds else tuple(causes[:_MOST_CAUSES]),
-            () if holds else tuple(remarks[:_MOST_CAUSES]),
-        )
+        holds, code, numbers, causes, remarks = self._checks[expectation.kind](expectation)
+        standing: Standing = "unknown" if holds is None else "holds" if holds else "fails"
+        causes, remarks = ((), ()) if holds else (causes[:_MOST_CAUSES], remarks[:_MOST_CAUSES])
+        return Checked(expectation, self._graph.name, standing, code, numbers, tuple(causes), tuple(remarks))
 
     def _missed(self, names: Sequence[str], kind: DecisionKind) -> list[Cause]:
         return [cause for cause in self._why(names, kind) if cause.kind in ("missed", "hazard")]
@@ -107,18 +100,18 @@ class GraphExpectations:
             return frozenset(nodes)
         raise not_found(self._graph, name, ("node",))
 
-    def _kernels(self, expectation: Expectation) -> Checked:
+    def _kernels(self, expectation: Expectation) -> _Answer:
         if self._graph.code is None:
-            return self._is(expectation, None, "no-code")
+            return _Answer(None, "no-code")
         names = tuple(row.name for row in self._rows() if row.backend != "extern" and row.launches)
         holds = len(names) == expectation.limit
         causes = self._missed((), "fusion") if len(names) > expectation.limit else []
-        return self._is(expectation, holds, "kernels", (("names", names),), causes=causes)
+        return _Answer(holds, "kernels", (("names", names),), causes=causes)
 
-    def _vectorised(self, expectation: Expectation) -> Checked:
+    def _vectorised(self, expectation: Expectation) -> _Answer:
         rows = [row for row in self._rows(expectation.subjects) if isinstance(row.details, CppFacts)]
         if not rows:
-            return self._is(expectation, None, "no-cpp-kernel")
+            return _Answer(None, "no-cpp-kernel")
         causes = self._why(expectation.subjects, "vectorisation")
         recorded = [cause for cause in causes if cause.outcome is not None]
         bad = [cause for cause in recorded if cause.outcome in _NOT_VECTORISED]
@@ -131,15 +124,14 @@ class GraphExpectations:
         of_node = bool(expectation.subjects) and bool(recorded)  # a kernel may have nests of other nodes, too
         holds = not bad if of_node else not scalar
         names = scalar or tuple(row.name for row in rows)
-        return self._is(
-            expectation,
+        return _Answer(
             holds,
             "vectorised" if holds else "scalar",
             (("names", names),),
             causes=bad or [cause for cause in causes if cause.kind == "missed"],
         )
 
-    def _fused(self, expectation: Expectation) -> Checked:
+    def _fused(self, expectation: Expectation) -> _Answer:
         groups = [self._nodes(name) for name in expectation.subjects]
         top = index_of(self._graph).post.top
         tops = tuple(
@@ -151,35 +143,35 @@ class GraphExpectations:
             if not any(node in top for node in group)
         )
         if gone:
-            return self._is(expectation, None, "not-generated", (("names", gone),))
+            return _Answer(None, "not-generated", (("names", gone),))
         causes: list[Cause] = []
         for name, group in zip(expectation.subjects[1:], groups[1:], strict=True):
             if len(tops) > 1 and group != groups[0]:
                 causes += self._missed((expectation.subjects[0], name), "fusion")
-        return self._is(expectation, len(tops) == 1, "nodes", (("names", tops),), causes=causes)
+        return _Answer(len(tops) == 1, "nodes", (("names", tops),), causes=causes)
 
-    def _layout(self, expectation: Expectation) -> Checked:
+    def _layout(self, expectation: Expectation) -> _Answer:
         name = resolve(self._graph, expectation.subjects[0], ("buffer",)).name
         rows = layouts(self._graph, name)
         memory_format = rows[0].memory_format if rows else "unknown"
         if memory_format in ("unknown", "none"):
-            return self._is(expectation, None, "no-layout", (("buffer", name),))
+            return _Answer(None, "no-layout", (("buffer", name),))
         strides = tuple(map(str, (rows[0].layout.stride or ()) if rows[0].layout else ()))
         numbers: _Numbers = (("buffer", name), ("format", memory_format), ("strides", strides))
         holds = memory_format == expectation.value
         causes = () if holds else self._why((name,), "layout")
-        return self._is(expectation, holds, "layout", numbers, causes=causes)
+        return _Answer(holds, "layout", numbers, causes=causes)
 
-    def _no_copy(self, expectation: Expectation) -> Checked:
+    def _no_copy(self, expectation: Expectation) -> _Answer:
         copied = [cause for cause in self._why((), "copy") if cause.outcome == "copied"]
         kernels = tuple(row.name for row in self._rows() if row.ops and {*row.ops} <= {*_COPYING})
         about = tuple(dict.fromkeys("+".join(subject.name for subject in one.subjects) for one in copied))
         if copied or kernels:
-            return self._is(expectation, False, "copies", (("names", about or kernels),), causes=copied)
+            return _Answer(False, "copies", (("names", about or kernels),), causes=copied)
         recorded = self._graph.decisions is not None and "copy" in self._graph.decisions.recorders
-        return self._is(expectation, True if recorded else None, "no-copies" if recorded else "not-recorded")
+        return _Answer(True if recorded else None, "no-copies" if recorded else "not-recorded")
 
-    def _no_extern(self, expectation: Expectation) -> Checked:
+    def _no_extern(self, expectation: Expectation) -> _Answer:
         rows = [row for row in self._rows() if row.backend == "extern"]
         if expectation.kind == "no-fallback":
             rows = [row for row in rows if row.kind == "fallback"]
@@ -187,11 +179,9 @@ class GraphExpectations:
         causes = [cause for cause in self._why((), "fallback") if cause.outcome in ("extern", None)]
         remarks = [remark for row in rows for remark in row.remarks]
         code = "extern" if names else "no-extern"
-        return self._is(
-            expectation, not names, code, (("names", names),) if names else (), causes=causes, remarks=remarks
-        )
+        return _Answer(not names, code, (("names", names),) if names else (), causes=causes, remarks=remarks)
 
-    def _of_kernels(self, expectation: Expectation) -> Checked:
+    def _of_kernels(self, expectation: Expectation) -> _Answer:
         """Compare what the text of kernels says: the reduction hint, or the width of indices."""
         is_hint = expectation.kind == "reduction-hint"
         values = {}
@@ -201,30 +191,27 @@ class GraphExpectations:
                 if value is not None:
                     values[row.name] = value
         if not values:
-            return self._is(expectation, None, "no-triton-kernel")
+            return _Answer(None, "no-triton-kernel")
         others = {name: value for name, value in values.items() if value != expectation.value}
         named = others or values
         numbers: _Numbers = (("names", (*named,)), ("found", tuple(dict.fromkeys(named.values()))))
         kind: DecisionKind = "reduction" if is_hint else "index-width"
         causes = self._why(expectation.subjects, kind) if others else ()
-        return self._is(expectation, not others, "of-kernels", numbers, causes=causes)
+        return _Answer(not others, "of-kernels", numbers, causes=causes)
 
-    def _bytes(self, expectation: Expectation) -> Checked:
+    def _bytes(self, expectation: Expectation) -> _Answer:
         total = 0
         for row in self._rows():
-            sizes = ((row.recorded_read, row.bytes_read), (row.recorded_written, row.bytes_written))
-            for recorded, size in sizes:
-                number = recorded if recorded is not None else size
-                if not isinstance(number, int):
-                    return self._is(expectation, None, "no-bytes", (("kernel", row.name),))
-                total += number
+            if row.moved is None:
+                return _Answer(None, "no-bytes", (("kernel", row.name),))
+            total += row.moved
         numbers: _Numbers = (("bytes", total), ("limit", expectation.limit))
-        return self._is(expectation, total <= expectation.limit, "bytes", numbers)
+        return _Answer(total <= expectation.limit, "bytes", numbers)
 
-    def _no_remark(self, expectation: Expectation) -> Checked:
+    def _no_remark(self, expectation: Expectation) -> _Answer:
         remarks = [remark for remark in self._remarks if remark.code == expectation.value]
         code = "remarks" if remarks else "no-remarks"
-        return self._is(expectation, not remarks, code, (("number", len(remarks)),), remarks=remarks)
+        return _Answer(not remarks, code, (("number", len(remarks)),), remarks=remarks)
 
 
 NO_FAILED_COMPILE = Expectation("no-failed-compile")

@@ -30,9 +30,8 @@ def flips_of(graph: CompiledGraph, names: Set[str] | None = None) -> tuple[Flip,
         names: of nodes, buffers and FX nodes: only decisions about them.
     """
     flips: dict[Flip, None] = {}
-    for decision in graph.decisions.decisions if graph.decisions else ():
-        about = {name for group in decision.subjects for name in group}
-        if not decision.speculative and (names is None or names & about):
+    for decision in graph.decided:
+        if not decision.speculative and (names is None or not names.isdisjoint(decision.names)):
             flips.update(dict.fromkeys(flips_of_decision(graph, decision)))
     return tuple(flips)
 
@@ -79,8 +78,7 @@ def _subject(graph: CompiledGraph, flip: Flip, name: str, parts: frozenset[str])
 
 def _is_one(graph: CompiledGraph, flip: Flip, nodes: Sequence[str]) -> bool:
     """Whether torch takes the decision that a flip turns about all of some nodes at once."""
-    decided = graph.decisions.decisions if graph.decisions else ()
-    about = (one for one in decided if one.kind == flip.decides and not one.speculative)
+    about = (one for one in graph.decided if one.kind == flip.decides and not one.speculative)
     return any({*nodes} == {*group} for one in about for group in one.subjects)
 
 
@@ -111,20 +109,20 @@ def _turns(graph: CompiledGraph, decision: Decision, flip: FlipKind) -> bool:
 
 
 def _of_nest(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
-    node = next((name for group in decision.subjects for name in group), None)
-    if node is None or decision.subject_type != "node":
+    node = decision.names[:1]
+    if not node or decision.subject_type != "node":
         return
     if decision.outcome in ("vectorised", "underfilled"):
-        yield Flip("scalar", (node,))
+        yield Flip("scalar", node)
     elif decision.outcome == "scalar" and _turns(graph, decision, "vectorise"):
-        yield Flip("vectorise", (node,))
+        yield Flip("vectorise", node)
 
 
 def _of_threads(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
-    if decision.outcome == "parallel" and decision.subjects and decision.subjects[0]:
-        yield Flip("threads", (decision.subjects[0][0],), "1")
+    if decision.outcome == "parallel" and (names := decision.names):
+        yield Flip("threads", names[:1], "1")
         if _turns(graph, decision, "scalar"):  # of a scalar loop no step is lost
-            yield Flip("scalar", (decision.subjects[0][0],))
+            yield Flip("scalar", names[:1])
 
 
 def _of_pair(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
@@ -138,11 +136,10 @@ def _of_pair(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
 
 
 def _of_value(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
-    name = decision.subjects[0][0]
     if decision.outcome == "realised" and _turns(graph, decision, "inline"):
-        yield Flip("inline", (name,))
+        yield Flip("inline", decision.names[:1])
     elif decision.outcome == "inlined" and _turns(graph, decision, "realize"):
-        yield Flip("realize", (name,))
+        yield Flip("realize", decision.names[:1])
 
 
 def _of_layout(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
@@ -156,7 +153,7 @@ def _of_layout(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
 
 
 def _of_reduction(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
-    names = tuple(name for group in decision.subjects for name in group)[:1]
+    names = decision.names[:1]
     if not names or decision.operand("device") == "cpu":
         return
     match decision.outcome:
@@ -175,8 +172,8 @@ def _of_reduction(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
 
 
 def _of_index(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
-    if decision.outcome == "int32" and decision.subjects and decision.subjects[0]:
-        yield Flip("index-dtype", (decision.subjects[0][0],), "int64")
+    if decision.outcome == "int32" and (names := decision.names):
+        yield Flip("index-dtype", names[:1], "int64")
 
 
 _TURNS: Mapping[DecisionKind, Callable[[CompiledGraph, Decision], Iterator[Flip]]] = {

@@ -20,6 +20,7 @@ from inductor_probe.model.code import Allocation, Kernel, OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import Buffer, BufferLayout, MemoryDep, SchedulerNode, StarDep
+from inductor_probe.model.record import collected
 from inductor_probe.model.span import SourceLine
 from inductor_probe.reader.wrapper import view_layout
 
@@ -69,6 +70,10 @@ class NodeIndex:
         """Each unfused node by name."""
         return {leaf.name: leaf for leaf in self.leaves}
 
+    def named(self, names: Iterable[str]) -> list[SchedulerNode]:
+        """Return the unfused nodes of some names, as far as they are there."""
+        return [self.leaf[name] for name in names if name in self.leaf]
+
     @cached_property
     def top(self) -> dict[str, SchedulerNode]:
         """By unfused node, the node that it is fused into; itself where it is not fused."""
@@ -108,20 +113,13 @@ class NodeIndex:
     @cached_property
     def readers(self) -> dict[str, tuple[str, ...]]:
         """By buffer or input, the unfused nodes that read it, in order."""
-        readers: dict[str, list[str]] = {}
-        for leaf in self.leaves:
-            for name in read_names(leaf):
-                readers.setdefault(name, []).append(leaf.name)
-        return {name: tuple(nodes) for name, nodes in readers.items()}
+        return collected((name, leaf.name) for leaf in self.leaves for name in read_names(leaf))
 
     @cached_property
     def mutated_as(self) -> dict[str, tuple[str, ...]]:
         """By buffer or input, the names that nodes have for it once one of them has changed it in place."""
-        names: dict[str, list[str]] = {}
-        for buffer in self.buffers.values():
-            for mutated in buffer.mutations:
-                names.setdefault(mutated, []).append(buffer.name)
-        return {name: tuple(later) for name, later in names.items()}
+        buffers = self.buffers.values()
+        return collected((mutated, buffer.name) for buffer in buffers for mutated in buffer.mutations)
 
     @cached_property
     def layouts(self) -> dict[str, BufferLayout]:

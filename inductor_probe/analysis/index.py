@@ -50,6 +50,19 @@ def parse_expression(text: str) -> ast.expr:
         return python_text.parse_expression(text.strip())
 
 
+def all_numbers(sizes: Iterable[Dim | None]) -> list[int] | None:
+    """Return sizes that are all numbers; None where one is symbolic, or not known."""
+    sizes = list(sizes)
+    numbers = [size for size in sizes if isinstance(size, int)]
+    return numbers if len(numbers) == len(sizes) else None
+
+
+def known_sum(sizes: Iterable[Dim | None]) -> int | None:
+    """Return the sum of sizes; None where one is symbolic, or not known."""
+    numbers = all_numbers(sizes)
+    return None if numbers is None else sum(numbers)
+
+
 def value_of(size: Dim | None, values: Mapping[str, int]) -> int | None:
     """Return a size as a number; None where it is no expression, or names what `values` does not hold."""
     if not isinstance(size, str):
@@ -246,6 +259,20 @@ def _text(polynomial: _Polynomial) -> Dim:
         product = "*".join(factors)
         parts.append(str(value) if not factors else product if value == 1 else f"{value}*{product}")
     return " + ".join(parts).replace("+ -", "- ")
+
+
+def merged_loops(loops: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return loops, a stride and a size each, with those merged that one loop can be.
+
+    The outermost comes first: 64 steps by 10 around 10 by 1 are 640 by 1.
+    """
+    merged: list[tuple[int, int]] = []
+    for stride, size in loops:
+        if merged and merged[-1][0] == stride * size:
+            merged[-1] = stride, merged[-1][1] * size
+        else:
+            merged.append((stride, size))
+    return merged
 
 
 def steady_run(index: Index, variable: str, steps: int, limit: int = 4096) -> tuple[int, int] | None:

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from inductor_probe.analysis.index import all_numbers
 from inductor_probe.analysis.operators import Operator, operator
 from inductor_probe.analysis.symbols import INTEGERS, TensorType, numel, parse_type
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -298,9 +300,8 @@ def _window(call: _Call, _: int) -> Dim | None:
 
 def _unpooled(call: _Call, _: int) -> Dim | None:
     """`max_unpool2d(self, indices, output_size)`."""
-    sizes = [_number(element) for element in _elements(call.argument(2))]
-    numbers = [size for size in sizes if size is not None]
-    return numel(numbers) if numbers and len(numbers) == len(sizes) else None
+    sizes = all_numbers(_number(element) for element in _elements(call.argument(2)))
+    return prod(sizes) if sizes else None
 
 
 def _bits(call: _Call, _: int) -> Dim | None:
@@ -347,8 +348,8 @@ def _pool_offsets(call: _Call) -> _Needs:
     windows = call.result.size[-count:] if call.result and count else (None,) * count
     low = span = 0
     for *of_window, size, made in zip(*(numbers[place] for place in (0, 2, 3, 4, 1)), windows, strict=False):
-        known = [number for number in of_window if number is not None]
-        if len(known) < len(of_window) or not known[-1]:
+        known = all_numbers(of_window)
+        if not known or not known[-1]:
             return
         places, stride, padding, dilation = known
         first = min(-(-padding // dilation), places - 1)

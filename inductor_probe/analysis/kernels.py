@@ -20,7 +20,7 @@ is said of its speed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -40,7 +40,6 @@ from inductor_probe.model.code import (
     DECIDED_NESTS,
     CppFacts,
     Kernel,
-    KernelDetails,
     NestKind,
     TritonFacts,
 )
@@ -48,6 +47,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.links import NodeLink
+from inductor_probe.model.record import collected
 from inductor_probe.model.remark import Number, Remark, RemarkCode, RemarkKind, Subject
 from inductor_probe.model.span import SourceLine, Span
 
@@ -107,20 +107,18 @@ class _Reader:
 
     def __init__(self, graph: CompiledGraph) -> None:
         self._graph = graph
-        self._links: dict[str, list[NodeLink]] = {}
         self._linked = links(graph)
-        for link in self._linked.nodes.values():
-            if link.kernel is not None:
-                self._links.setdefault(link.kernel, []).append(link)
         self._leaves = index_of(graph).nodes.leaf
         self._fx = index_of(graph).fx
         self._fallbacks = fallbacks(graph)
 
     def generated(self, kernel: Kernel, is_choice: bool) -> KernelRow:
         """Return the row of a generated kernel; a choice of several has no remarks."""
-        match kernel.details:
+        facts = kernel.details
+        match facts:
             case CppFacts(templates=templates):
                 kind = "template" if templates else "loops"
+                facts = replace(facts, vector_bits=vector_bits(self._graph, kernel.name, facts))
             case TritonFacts(heuristic=str(heuristic)):
                 kind = heuristic
             case _:
@@ -138,22 +136,16 @@ class _Reader:
             stores=stores,
             reductions=reductions,
             chooses=kernel.chooses,
-            details=self._details(kernel),
+            details=facts,
             traits=tuple(dict.fromkeys(_traits(kernel, row, reductions or 0))),
             remarks=() if is_choice else tuple(_remarks(self._graph, kernel, row)),
             source=kernel.source,
             span=kernel.span,
         )
 
-    def _details(self, kernel: Kernel) -> KernelDetails | None:
-        facts = kernel.details
-        if not isinstance(facts, CppFacts):
-            return facts
-        return replace(facts, vector_bits=vector_bits(self._graph, kernel.name, facts))
-
     def library(self, target: str) -> KernelRow:
         """Return the row of a library function: all calls of it."""
-        linked = self._links.get(target, [])
+        linked = self._linked.of_kernel(target)
         fallback = any(self._leaves[link.node].ir == "FallbackKernel" for link in linked)
         row = self._row(target, "extern", "fallback" if fallback else "library")
         fx = self._called_fx(target, linked)
@@ -165,13 +157,13 @@ class _Reader:
             sources=_sorted(self._fx[name].source for name in fx or row.fx if name in self._fx)
             or row.sources,
             traits=("extern", row.kind) if row.nodes else ("extern", row.kind, "unlinked"),
-            remarks=(*([replace(remark, cost=_cost(row))] if remark else ()), *self._passed_twice(row)),
+            remarks=(*([replace(remark, cost=row.moved)] if remark else ()), *self._passed_twice(row)),
             span=row.launches[0].span if row.launches else None,
         )
 
     def _row(self, name: str, backend: str, kind: str) -> KernelRow:
         """Return what is known in the same way of generated kernels and library functions."""
-        linked = self._links.get(name, [])
+        linked = self._linked.of_kernel(name)
         nodes = tuple(link.node for link in linked)
         proofs = self._linked.fx_of_kernel(name)
         # Torch 2.8 lists some FX nodes of graphs that were compiled before, too.
@@ -193,20 +185,12 @@ class _Reader:
             fx_proofs=proofs,
             ops=self._ops(fx),
             sources=_sorted(source for link in linked for source in link.sources),
-            args=(),
             launches=calls,
             bytes_read=read,
             bytes_written=written,
             recorded_read=recorded(read, symbols),
             recorded_written=recorded(written, symbols),
             symbols=symbols,
-            loads=None,
-            stores=None,
-            reductions=None,
-            chooses=(),
-            details=None,
-            traits=(),
-            remarks=(),
         )
 
     def _passed_twice(self, row: KernelRow) -> Iterator[Remark]:
@@ -215,10 +199,8 @@ class _Reader:
             name for node in row.nodes for buffer in self._leaves[node].outputs for name in buffer.mutations
         }
         for launch in row.launches:
-            texts: dict[str, list[str]] = {}
-            for passed in launch.passed:
-                if passed.buffer in mutated:
-                    texts.setdefault(passed.buffer, []).append(passed.text.rpartition("=")[2])
+            passed = (one for one in launch.passed if one.buffer in mutated)
+            texts = collected((one.buffer or "", one.text.rpartition("=")[2]) for one in passed)
             for buffer, views in texts.items():
                 times = max(map(views.count, views))
                 if times > 1:  # a gather into a buffer is passed all of it, and the part that is there
@@ -226,15 +208,15 @@ class _Reader:
                     subject, place = Subject("kernel", row.name), (launch.span,)
                     yield Remark("passed-twice", "hazard", subject, numbers, None, place, knowledge="read")
 
-    def _called_fx(self, target: str, linked: list[NodeLink]) -> tuple[str, ...]:
+    def _called_fx(self, target: str, linked: Sequence[NodeLink]) -> tuple[str, ...]:
         """Return the FX nodes that a library function computes.
 
         `GraphLowering.run_node` adds the origins of the arguments (`gather_origins`): for an `addmm` after a
         layer norm, `var_mean`, `sub`, ... and `permute` of the weight. What other kernels compute, and mere
         views, are left out; the last one is the node that was lowered to the call.
         """
-        others = (links for kernel, links in self._links.items() if kernel != target)
-        elsewhere = {name for links in others for link in links for name in link.fx}
+        others = (link for link in self._linked.nodes.values() if link.kernel not in (None, target))
+        elsewhere = {name for link in others for name in link.fx}
         names = [(link, name) for link in linked for name in link.fx]
         views = {
             name for _, name in names if name in self._fx and operator(self._fx[name].target).name in VIEWS
@@ -252,7 +234,7 @@ class _Reader:
 
 
 def _sorted(sources: Iterable[SourceLine | None]) -> tuple[SourceLine, ...]:
-    lines = {(source.path, source.line): source for source in sources if source is not None}
+    lines = {source.place: source for source in sources if source is not None}
     return tuple(lines[place] for place in sorted(lines))
 
 
@@ -284,19 +266,12 @@ def _traits(kernel: Kernel, row: KernelRow, reductions: int) -> Iterator[str]:
         yield "unlinked"
 
 
-def _cost(row: KernelRow) -> int | None:
-    """What its launches read and write, None where that is symbolic or not known."""
-    sizes = (row.recorded_read or row.bytes_read, row.recorded_written or row.bytes_written)
-    numbers = [size for size in sizes if isinstance(size, int)]
-    return sum(numbers) if len(numbers) == len(sizes) else None
-
-
 _Numbers = tuple[tuple[str, Number], ...]
 _Draft = tuple[RemarkCode, RemarkKind, _Numbers, tuple[Span, ...]]
 
 
 def _remarks(graph: CompiledGraph, kernel: Kernel, row: KernelRow) -> Iterator[Remark]:
-    cost, wrapper = _cost(row), graph.code
+    cost, wrapper = row.moved, graph.code
     drafts: list[_Draft] = [] if cost is not None and cost < SMALLEST_COST else [*_remarks_of_text(kernel)]
     if kernel.source and kernel.backend not in (CPP.name, TRITON.name):
         drafts.append(("text-only", "analysis", (("backend", kernel.backend),), ()))

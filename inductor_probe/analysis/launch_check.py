@@ -22,19 +22,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import prod
 
 from inductor_probe.analysis.access import LOADS
 from inductor_probe.analysis.graph import index_of, view_of
-from inductor_probe.analysis.index import SYMBOL, prime_values, value_of
+from inductor_probe.analysis.index import SYMBOL, all_numbers, known_sum, prime_values, value_of
 from inductor_probe.analysis.links import launches, links
 from inductor_probe.analysis.memory_format import ITEM_BYTES
 from inductor_probe.model.code import Kernel, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dim, SchedulerNode, WeakDep
 from inductor_probe.model.kernels import Aspect, KernelLaunch, LaunchCheck, Passed
+from inductor_probe.model.record import collected
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject
 
 ASPECTS: tuple[Aspect, ...] = ("count", "type", "order", "numel", "grid", "divisibility", "index width")
@@ -80,11 +81,11 @@ _Comparison = tuple[Aspect, bool, RemarkCode, tuple[tuple[str, Number], ...]]
 def check_launches(graph: CompiledGraph) -> LaunchCheck:
     """Check every launch of a Triton kernel of `graph`."""
     index = index_of(graph)
-    nodes: dict[tuple[str, int], list[SchedulerNode]] = {}
-    for link in links(graph).nodes.values():
-        if link.kernel is not None and len(link.launches) == 1:
-            place = (link.kernel, link.launches[0].first)
-            nodes.setdefault(place, []).append(index.nodes.leaf[link.node])
+    nodes = collected(
+        ((link.kernel, link.launches[0].first), index.nodes.leaf[link.node])
+        for link in links(graph).nodes.values()
+        if link.kernel is not None and len(link.launches) == 1
+    )
     checked = 0
     compared: Counter[Aspect] = Counter()
     remarks: list[Remark] = []
@@ -97,7 +98,7 @@ def check_launches(graph: CompiledGraph) -> LaunchCheck:
             continue
         for launch in calls:
             checked += 1
-            check = _LaunchCheck(graph, kernel, facts, launch, nodes.get((name, launch.span.first), []))
+            check = _LaunchCheck(graph, kernel, facts, launch, nodes.get((name, launch.span.first), ()))
             for aspect, fits, code, numbers in check.comparisons():
                 compared[aspect] += 1
                 if not fits:
@@ -126,7 +127,7 @@ class _LaunchCheck:
         kernel: Kernel,
         facts: TritonFacts,
         launch: KernelLaunch,
-        nodes: list[SchedulerNode],
+        nodes: Sequence[SchedulerNode],
     ) -> None:
         self.kernel = kernel
         self.facts = facts
@@ -175,9 +176,7 @@ class _LaunchCheck:
         `KernelArgs.input` and `KernelArgs.output` in torch/_inductor/codegen/common.py.
         """
         has_bodies = all(node.body is not None for node in self.nodes)
-        ops = (
-            op for node in self.nodes for block in (node.body.blocks if node.body else ()) for op in block.ops
-        )
+        ops = (op for node in self.nodes for op in node.ops)
         loads = [op.args[0] for op in ops if op.target in LOADS and op.args]
         deps = [dep.name for node in self.nodes for dep in node.reads if not isinstance(dep, WeakDep)]
         read = _numbered([*loads, *deps])
@@ -311,7 +310,7 @@ class _LaunchCheck:
             tiles = (("block_rows", block_m), ("block_columns", block_n), ("needed", needed))
             yield "grid", grid[0] == needed, "other-grid-blocks", (*matrix, *tiles)
         out = next((item.layout for _, item in self.arguments if item.arg and item.arg.role == "out"), None)
-        elements = prod(_ints(out.size) or (0,)) if out else 0
+        elements = prod(all_numbers(out.size or (0,)) or (0,)) if out else 0
         if elements and m * n and elements % (m * n) == 0 and None not in grid:
             batches, rest = elements // (m * n), prod(size or 0 for size in grid[1:])
             yield "grid", rest == batches, "other-grid-batches", (("blocks", rest), ("batches", batches))
@@ -348,8 +347,8 @@ class _LaunchCheck:
             if allocation.kind == "view":
                 offsets.append(allocation.layout.offset if allocation.layout else None)
             name = allocation.of if allocation.kind in ("reuse", "alias", "view") else None
-        numbers = [offset for offset in offsets if isinstance(offset, int)]
-        return sum(numbers) * item if len(numbers) == len(offsets) else None
+        offset = known_sum(offsets)
+        return None if offset is None else offset * item
 
     def _width(self, name: str, passed: Passed) -> Iterator[_Comparison]:
         """Whether a number's type holds it, and whether 32 bits index a buffer."""
@@ -376,13 +375,7 @@ def _numbered(names: Iterable[object]) -> dict[str, int]:
 
 def _extent(layout: BufferLayout) -> int | None:
     """Return the number of elements from the first to the last that a layout reaches."""
-    size, stride = _ints(layout.size), _ints(layout.stride)
+    size, stride = (None if dims is None else all_numbers(dims) for dims in (layout.size, layout.stride))
     if size is None or stride is None:
         return None
     return 1 + sum((length - 1) * step for length, step in zip(size, stride, strict=True)) if all(size) else 0
-
-
-def _ints(dims: tuple[Dim, ...] | None) -> list[int] | None:
-    """Return sizes that are all numbers; None otherwise."""
-    numbers = [dim for dim in dims or () if isinstance(dim, int)]
-    return numbers if dims is not None and len(numbers) == len(dims) else None

@@ -19,7 +19,7 @@ less time than the kernel's start, and stay in the first cache however often the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from typing import NamedTuple
@@ -27,11 +27,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from inductor_probe.analysis.access import CACHE_LINE_BYTES, Direction
-from inductor_probe.analysis.index import INDIRECT
+from inductor_probe.analysis.index import INDIRECT, all_numbers, known_sum
 from inductor_probe.analysis.memory_format import ITEM_BYTES, orders_differ
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Access, LayoutRow
-from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, by_cost
+from inductor_probe.model.record import collected, grouped
+from inductor_probe.model.remark import Remark, RemarkCode, Subject, by_cost, known_numbers
 from inductor_probe.model.span import Span
 
 SMALLEST_COST = 4096
@@ -58,10 +59,9 @@ def with_remarks(rows: Mapping[str, LayoutRow], looping: Collection[str]) -> dic
     left out: what a library call does to memory is not known.
     """
     about: dict[str, list[Remark]] = {name: [] for name in rows}
-    writers: dict[str, list[LayoutRow]] = {}
-    for row in rows.values():
-        if row.producer in looping and not row.local:
-            writers.setdefault(row.producer or "", []).append(row)
+    writers = collected(
+        (row.producer or "", row) for row in rows.values() if row.producer in looping and not row.local
+    )
     for row in rows.values():
         if _is_empty(row) or (isinstance(row.size_bytes, int) and row.size_bytes < SMALLEST_COST):
             continue
@@ -87,11 +87,11 @@ def _is_empty(row: LayoutRow) -> bool:
     return row.layout is not None and row.layout.size is not None and set(row.layout.size) <= {0, 1}
 
 
-def _reads(row: LayoutRow, reads: list[Access], writers: Mapping[str, list[LayoutRow]]) -> Iterator[Remark]:
+def _reads(
+    row: LayoutRow, reads: list[Access], writers: Mapping[str, Sequence[LayoutRow]]
+) -> Iterator[Remark]:
     """A node that writes another order than it reads is named once: where it reads, if that is slow."""
-    by_node: dict[str, list[Access]] = {}
-    for access in reads:
-        by_node.setdefault(access.node, []).append(access)
+    by_node = grouped(reads, lambda access: access.node)
     reordered = {
         node: written
         for node, accesses in by_node.items()
@@ -122,8 +122,8 @@ def _accesses(
             key = (access.kernel or access.node, slow, written.buffer if written else None)
             groups.setdefault(key, {}).setdefault(access.node, []).append(access)
     for (_, slow, _), nodes in groups.items():
-        costs = [_bytes(row, accesses) for accesses in nodes.values()]
-        cost = None if None in costs else max(cost for cost in costs if cost is not None)
+        costs = all_numbers(_bytes(row, accesses) for accesses in nodes.values())
+        cost = None if costs is None else max(costs)
         if cost is not None and cost < SMALLEST_COST:
             continue
         numbers: dict[str, Dim | None] = {"buffer": row.buffer, "direction": direction}
@@ -139,7 +139,7 @@ def _accesses(
             slow.code,
             "missed" if slow.unit_stride_loop else "analysis",
             subject,
-            _known(numbers),
+            known_numbers(numbers.items()),
             cost,
             _evidence(access for accesses in nodes.values() for access in accesses),
             knowledge="read" if slow.read else "inferred",
@@ -227,7 +227,7 @@ def _change(row: LayoutRow, node: str, reads: list[Access], written: LayoutRow) 
         "layout-change",
         "analysis",
         Subject("node", node),
-        _known({"buffer": row.buffer, **_formats(row, written)}),
+        known_numbers({"buffer": row.buffer, **_formats(row, written)}.items()),
         cost,
         _evidence([*reads, *(access for access in written.writes if access.node == node)]),
         knowledge="read" if linked else "inferred",
@@ -244,23 +244,15 @@ def _formats(row: LayoutRow, written: LayoutRow | None) -> dict[str, Dim | None]
     return formats
 
 
-def _known(numbers: Mapping[str, Dim | None]) -> tuple[tuple[str, Number], ...]:
-    return tuple((name, value) for name, value in numbers.items() if value is not None)
-
-
 def _item(row: LayoutRow) -> int:
     return ITEM_BYTES.get(row.layout.dtype or "", 4) if row.layout else 4
 
 
 def _bytes(row: LayoutRow, accesses: Iterable[Access]) -> int | None:
     """What the accesses move over all their loops, None where a trip count is symbolic."""
-    elements = 0
-    for access in accesses:
-        numbers = [steps for _, steps in access.ranges if isinstance(steps, int)]
-        if len(numbers) < len(access.ranges):
-            return None
-        elements += access.count * prod(numbers)
-    return elements * _item(row)
+    loops = ((access, all_numbers(steps for _, steps in access.ranges)) for access in accesses)
+    elements = known_sum(None if sizes is None else access.count * prod(sizes) for access, sizes in loops)
+    return None if elements is None else elements * _item(row)
 
 
 def _evidence(accesses: Iterable[Access]) -> tuple[Span, ...]:

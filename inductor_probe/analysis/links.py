@@ -33,6 +33,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
 from inductor_probe.model.kernels import KernelLaunch, Passed
 from inductor_probe.model.links import Links, NodeLink
+from inductor_probe.model.record import collected
 from inductor_probe.model.remark import Subject
 
 _KEYWORD = re.compile(r"\w+=(?!=)")
@@ -136,7 +137,7 @@ def launches(graph: CompiledGraph) -> dict[str, tuple[KernelLaunch, ...]]:
     if graph.code is None:
         return {}
     index = index_of(graph)
-    by_kernel: dict[str, list[KernelLaunch]] = {}
+    made: list[tuple[str, KernelLaunch]] = []
     for launch in graph.code.launches:
         if kernel := index.kernels.get(launch.kernel):
             args = (*kernel.args, *([None] * max(len(launch.args) - len(kernel.args), 0)))
@@ -146,14 +147,14 @@ def launches(graph: CompiledGraph) -> dict[str, tuple[KernelLaunch, ...]]:
                 else Passed(arg, text, *_passed_buffer(text, index.layouts))
                 for arg, text in zip(args, launch.args, strict=False)
             )
-            by_kernel.setdefault(launch.kernel, []).append(KernelLaunch(passed, launch.span, launch.keywords))
+            made.append((launch.kernel, KernelLaunch(passed, launch.span, launch.keywords)))
     for call in graph.code.externs:
         # In the order in which they stand; what the call returns comes last.
         named = {text.partition("=")[2] if _KEYWORD.match(text) else text for text in call.args}
         texts = (*call.args, *(name for name in call.outputs if name not in named))
         passed = tuple(Passed(None, text, *_passed_buffer(text, index.layouts)) for text in texts)
-        by_kernel.setdefault(call.target, []).append(KernelLaunch(passed, call.span))
-    return {name: tuple(calls) for name, calls in by_kernel.items()}
+        made.append((call.target, KernelLaunch(passed, call.span)))
+    return collected(made)
 
 
 def tensors_in(

@@ -24,6 +24,7 @@ from inductor_probe.errors import (
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.fx import FxNode
+from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Subject
 from inductor_probe.model.span import SourceLine
 
@@ -36,14 +37,7 @@ looked up only where they are asked for."""
 ANYTHING: tuple[NameType, ...] = (*EVERY_TYPE, "operator")
 KERNEL_FIRST: tuple[NameType, ...] = ("kernel", "node", "buffer", "fx", "line", "operator")
 
-_WORDS = {
-    "node": "node",
-    "buffer": "buffer",
-    "kernel": "kernel",
-    "fx": "FX node",
-    "line": "source line",
-    "operator": "operator",
-}
+_WORDS = {name: name for name in ANYTHING} | {"fx": "FX node", "line": "source line"}
 _OPERATION = re.compile(r"op(?P<number>\d{1,18})")
 _NO_OPERATORS = ("extern_kernels", "ops")
 _COUNTED = re.compile(r"(?:,.* and \d+ more|(?: \+\d+| \([^()]*\))+)$")
@@ -124,7 +118,7 @@ def not_found(graph: CompiledGraph, name: str, types: Sequence[NameType] = EVERY
             f"probe show {other[0].name} says what belongs to it",
         )
     if "line" in types and _LINE.fullmatch(name):
-        places = (f"{line.path.rpartition('/')[2]}:{line.line}" for line in source_lines(graph))
+        places = (line.short for line in source_lines(graph))
         return NotFoundError(f"{graph.name} has no {_WORDS['line']} {name}", near_names(name, places))
     named = {**names, "operator": operators(graph) if "operator" in types else {}}
     near = near_names(name, [other for type_ in types if type_ != "line" for other in named[type_]])
@@ -150,13 +144,13 @@ def names_of(graph: CompiledGraph) -> dict[NameType, dict[str, None]]:
     for nodes in (index.before, index.post):
         buffers += [*nodes.layouts, *nodes.buffers]
     externs = (call.target for call in graph.code.externs) if graph.code else ()
-    fx = [node.name for nodes in (graph.fx_before, graph.fx) if nodes is not None for node in nodes.nodes]
-    fx += [node.name for nodes in (graph.fx_before, graph.fx) if nodes is not None for node in nodes.inputs]
+    graphs = [nodes for nodes in (graph.fx_before, graph.fx) if nodes is not None]
+    fx = [node.name for nodes in graphs for node in (*nodes.nodes, *nodes.inputs)]
     fx += [name for names, _ in _rewritten(graph) for name in names]
     fx += graph.provenance.pre_to_post if graph.provenance else ()  # of dynamo's graph
     buffers += [
         name
-        for decision in (graph.decisions.decisions if graph.decisions else ())
+        for decision in graph.decided
         if decision.subject_type == "buffer"
         for names in decision.subjects
         for name in names
@@ -199,7 +193,7 @@ def _sources_of(graph: CompiledGraph) -> dict[str, tuple[str, ...]]:
     """Return the FX nodes that each node of dynamo's graph became, by file and by the comments of kernels."""
     became: dict[str, dict[str, None]] = {}
     pairs = [*(graph.provenance.pre_to_post.items() if graph.provenance else ())]
-    for kernel in graph.code.kernels if graph.code else ():
+    for kernel in graph.kernels:
         pairs += kernel.comment.mapping if kernel.comment else ()
     for name, fx in pairs:
         became.setdefault(name, {}).update(dict.fromkeys(fx))
@@ -246,7 +240,7 @@ def _in_place_of(graph: CompiledGraph, names: Iterable[str]) -> Iterator[str]:
     Of `sub` of a batch norm that was folded it is the convolution.
     """
     by: dict[str, tuple[str, ...]] = {}
-    for decision in graph.decisions.decisions if graph.decisions else ():
+    for decision in graph.decided:
         old, new = decision.operand("nodes"), decision.operand("by")
         if decision.outcome == "replaced" and isinstance(old, tuple) and isinstance(new, tuple):
             by.update(dict.fromkeys(map(str, old), tuple(map(str, new))))
@@ -262,7 +256,7 @@ def _in_place_of(graph: CompiledGraph, names: Iterable[str]) -> Iterator[str]:
 
 def _removed(graph: CompiledGraph, asked: Operator) -> Iterator[str]:
     """Yield the FX nodes of decisions that name an operator, as those do that a pass removed or replaced."""
-    for decision in graph.decisions.decisions if graph.decisions else ():
+    for decision in graph.decided:
         values = [value for _, value in decision.operands]
         texts = [text for value in values for text in (value if isinstance(value, tuple) else (value,))]
         named = (operator(text).packet for text in texts if isinstance(text, str))
@@ -278,18 +272,15 @@ def _plain_function(name: str) -> str:
 def kernels_for(graph: CompiledGraph, name: str) -> tuple[str, ...]:
     """Return the kernels whose comment names an operator that was decomposed: `prims.rev` was `aten.flip`."""
     packet = operator(name).packet
-    kernels = graph.code.kernels if graph.code else ()
-    return tuple(kernel.name for kernel in kernels if kernel.comment and packet in kernel.comment.aten)
+    return tuple(kernel.name for kernel in graph.kernels if kernel.comment and packet in kernel.comment.aten)
 
 
 @once_per_graph
 def operators(graph: CompiledGraph) -> dict[str, None]:
     """Return the operators that FX nodes call or that kernels are made from, without their overloads."""
     called = [operator(node.target).packet for node in _fx_nodes(graph) if "." in node.target]
-    kernels = graph.code.kernels if graph.code else ()
-    return dict.fromkeys(
-        [*called, *(aten for kernel in kernels if kernel.comment for aten in kernel.comment.aten)]
-    )
+    comments = (kernel.comment for kernel in graph.kernels if kernel.comment)
+    return dict.fromkeys([*called, *(aten for comment in comments for aten in comment.aten)])
 
 
 def lines_called(graph: CompiledGraph, place: str) -> tuple[SourceLine, ...]:
@@ -309,14 +300,10 @@ def lines_called(graph: CompiledGraph, place: str) -> tuple[SourceLine, ...]:
 
 def fx_on_lines(graph: CompiledGraph, lines: Iterable[SourceLine]) -> tuple[str, ...]:
     """Return the FX nodes that come from lines of the user's."""
-    places = {(line.path, line.line) for line in lines}
-    named = [
-        node.name
-        for node in _fx_nodes(graph)
-        if node.source is not None and (node.source.path, node.source.line) in places
-    ]
+    places = {line.place for line in lines}
+    named = [node.name for node in _fx_nodes(graph) if node.source and node.source.place in places]
     for names, sources in _rewritten(graph):
-        if any((line.path, line.line) in places for line in sources):
+        if any(line.place in places for line in sources):
             named += names
     return tuple(dict.fromkeys(named))
 
@@ -324,13 +311,9 @@ def fx_on_lines(graph: CompiledGraph, lines: Iterable[SourceLine]) -> tuple[str,
 @once_per_graph
 def source_lines(graph: CompiledGraph) -> tuple[SourceLine, ...]:
     """Return the lines of the user's that FX nodes name, each once, in the order of the graph."""
-    nodes = _fx_nodes(graph)
-    sources = [node.source for node in nodes if node.source is not None]
+    sources = [node.source for node in _fx_nodes(graph) if node.source is not None]
     sources += [line for _, lines in _rewritten(graph) for line in lines]
-    by_place: dict[tuple[str, int], SourceLine] = {}
-    for source in sources:
-        by_place.setdefault((source.path, source.line), source)
-    return tuple(by_place.values())
+    return tuple(lines[0] for lines in grouped(sources, lambda line: line.place).values())
 
 
 @once_per_graph
@@ -338,7 +321,7 @@ def _rewritten(graph: CompiledGraph) -> tuple[tuple[tuple[str, ...], tuple[Sourc
     """Return the FX nodes that each recorded decision names, with the lines of those that are gone."""
     return tuple(
         (tuple(name for group in decision.subjects for name in group), tuple(_lines_of(decision)))
-        for decision in (graph.decisions.decisions if graph.decisions else ())
+        for decision in graph.decided
         if decision.subject_type == "fx"
     )
 

@@ -104,8 +104,7 @@ def node_kind(leaf: SchedulerNode) -> NodeKind:
         return "reduction"
     if operations["sort"]:
         return "sort"
-    targets = (op.target for block in leaf.body.blocks for op in block.ops)
-    if any(target.startswith(("ops.scan", "self.scan")) for target in targets):
+    if any(op.target.startswith(("ops.scan", "self.scan")) for op in leaf.ops):
         return "scan"
     return "scatter" if modes else "pointwise"
 
@@ -115,14 +114,13 @@ def _body_facts(body: LoopBody | None) -> tuple[Counter[str], tuple[str, ...], t
     operations: Counter[str] = Counter()
     reductions: list[str] = []
     modes: list[str] = []
-    for block in body.blocks if body else ():
-        for op in block.ops:
-            if op.target.startswith("ops."):
-                operations[op.target.removeprefix("ops.")] += 1
-            if op.target == "ops.reduction" and len(op.args) > 2:
-                reductions.append(str(op.args[2]))
-            if op.target in STORES and len(op.args) > 3 and isinstance(op.args[3], str):
-                modes.append(op.args[3])
+    for op in body.ops if body else ():
+        if op.target.startswith("ops."):
+            operations[op.target.removeprefix("ops.")] += 1
+        if op.target == "ops.reduction" and len(op.args) > 2:
+            reductions.append(str(op.args[2]))
+        if op.target in STORES and len(op.args) > 3 and isinstance(op.args[3], str):
+            modes.append(op.args[3])
     return operations, tuple(reductions), tuple(dict.fromkeys(modes))
 
 

@@ -14,10 +14,10 @@ from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.model.call_parts import CallPart, Side
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.overview import Basis, OverviewPart
 from inductor_probe.model.own_call import OwnCall
 from inductor_probe.model.profile import WORKS, NestTime, Profile, ProfilePart
+from inductor_probe.model.record import grouped
 from inductor_probe.model.span import SourceLine, own_lines
 
 _MOST_LINES = 3
@@ -126,8 +126,7 @@ def _of_nest(nest: NestTime, profile: Profile, scale: float) -> OverviewPart:
 
 
 def _lines(sources: Sequence[SourceLine]) -> tuple[str, ...]:
-    names = dict.fromkeys(f"{line.path.rpartition('/')[2]}:{line.line}" for line in own_lines(sources))
-    return tuple(names)[:_MOST_LINES]
+    return tuple(dict.fromkeys(line.short for line in own_lines(sources)))[:_MOST_LINES]
 
 
 def parts_unmeasured(graphs: Sequence[CompiledGraph]) -> tuple[tuple[OverviewPart, ...], Basis]:
@@ -140,14 +139,14 @@ def parts_unmeasured(graphs: Sequence[CompiledGraph]) -> tuple[tuple[OverviewPar
         (graph, row) for graph in graphs for row in with_bounds(graph, kernel_rows(graph)) if row.launches
     ]
     on_gpu = any(row.bound is not None for _, row in rows)
-    weights = [(row.bound.seconds if row.bound else None) if on_gpu else _bytes(row) for _, row in rows]
+    weights = [(row.bound.seconds if row.bound else None) if on_gpu else row.moved for _, row in rows]
     total = sum(filter(None, weights))
     parts = [
         OverviewPart(
             name=row.name,
             share=weight / total,
             time=float(weight) if on_gpu else None,
-            bytes=_bytes(row),
+            bytes=row.moved,
             graph=graph.name,
             nodes=row.nodes,
             lines=_lines(row.sources),
@@ -157,13 +156,6 @@ def parts_unmeasured(graphs: Sequence[CompiledGraph]) -> tuple[tuple[OverviewPar
     ]
     basis: Basis = "none" if not parts else "bound" if on_gpu else "bytes"
     return tuple(sorted(parts, key=lambda part: -part.share)), basis
-
-
-def _bytes(row: KernelRow) -> int | None:
-    """Return the bytes of a kernel, symbolic sizes as they were when it was compiled."""
-    read = row.recorded_read if row.recorded_read is not None else row.bytes_read
-    written = row.recorded_written if row.recorded_written is not None else row.bytes_written
-    return read + written if isinstance(read, int) and isinstance(written, int) else None
 
 
 class Missed(Struct, frozen=True):
@@ -190,20 +182,15 @@ def missed(
     Args:
         whole: seconds of the call; None where shares are of all bytes that kernels read and write.
     """
-    total = sum(_bytes(row) or 0 for graph in graphs for row in kernel_rows(graph) if row.launches)
+    total = sum(row.moved or 0 for graph in graphs for row in kernel_rows(graph) if row.launches)
     rows = []
     for graph in graphs:
-        groups: dict[object, list[Cause]] = {}
-        for cause in graph_causes(graph, times=times.get(graph.name)).causes:
-            if cause.kind in ("missed", "hazard"):
-                decision = cause.decision
-                code = (
-                    (decision.kind, decision.outcome, decision.cause)
-                    if decision
-                    else (cause.remark.code if cause.remark else "")
-                )
-                groups.setdefault(code, []).append(cause)
-        for causes in groups.values():
+        causes_missed = (
+            cause
+            for cause in graph_causes(graph, times=times.get(graph.name)).causes
+            if cause.kind in ("missed", "hazard")
+        )
+        for causes in grouped(causes_missed, _what).values():
             causes.sort(key=lambda cause: (-cause.stake, -(cause.cost or 0)))
             pieces = dict(piece for cause in causes for piece in cause.times)
             time = sum(pieces.values()) if pieces else None
@@ -217,3 +204,10 @@ def missed(
                     Missed(graph.name, causes[0], len(causes), min(share, 1.0) if share else share, time)
                 )
     return tuple(sorted(rows, key=lambda one: -(one.share or 0.0)))
+
+
+def _what(cause: Cause) -> object:
+    """Return what is the same of missed optimisations of one cause."""
+    if decision := cause.decision:
+        return decision.kind, decision.outcome, decision.cause
+    return cause.remark.code if cause.remark else ""

@@ -41,6 +41,7 @@ from inductor_probe.model.pages import (
     TracePage,
 )
 from inductor_probe.model.proof import KERNEL_COMMENT, PROVENANCE_FILE
+from inductor_probe.model.record import collected
 from inductor_probe.model.remark import Subject
 from inductor_probe.model.runs import GraphSummary
 from inductor_probe.model.span import SourceLine
@@ -248,11 +249,11 @@ def fx_trace(graph: CompiledGraph, name: str) -> TracePage:
 def _line_trace(graph: CompiledGraph, place: str) -> TracePage:
     """Return what became of the line `file.py:12`."""
     lines = lines_called(graph, place)
-    places = {(line.path, line.line) for line in lines}
+    places = {line.place for line in lines}
     fx = index_of(graph).fx
     early = graph.fx_before.nodes if graph.fx_before else ()
     before, after = (
-        [node for node in nodes if node.source and (node.source.path, node.source.line) in places]
+        [node for node in nodes if node.source and node.source.place in places]
         for nodes in ((node for node in early if node.name not in fx), fx.values())
     )
     return _trace(graph, place, lines, before=before, after=after)
@@ -271,22 +272,17 @@ def _operator_trace(graph: CompiledGraph, subject: Subject) -> TracePage:
 
 def _source_traces(graph: CompiledGraph) -> tuple[SourceTrace, ...]:
     """Return the user's lines in order, with what came of each."""
-    lines: dict[tuple[str, int], SourceLine] = {}
-    fx: dict[tuple[str, int], list[str]] = {}
-    for node in index_of(graph).fx.values():
-        if line := node.source:
-            lines.setdefault((line.path, line.line), line)
-            fx.setdefault((line.path, line.line), []).append(node.name)
-    nodes: dict[tuple[str, int], dict[str, None]] = {}
-    kernels: dict[tuple[str, int], dict[str, None]] = {}
-    for link in links(graph).nodes.values():
-        for line in link.sources if link.fx else ():
-            nodes.setdefault((line.path, line.line), {})[link.node] = None
-            if link.kernel is not None:
-                kernels.setdefault((line.path, line.line), {})[link.kernel] = None
+    fx = collected((node.source.place, node) for node in index_of(graph).fx.values() if node.source)
+    linked = [link for link in links(graph).nodes.values() if link.fx]
+    links_of = collected((line.place, link) for link in linked for line in link.sources)
     return tuple(
-        SourceTrace(line, tuple(fx[place]), tuple(nodes.get(place, ())), tuple(kernels.get(place, ())))
-        for place, line in lines.items()
+        SourceTrace(
+            next(node.source for node in nodes if node.source),
+            tuple(node.name for node in nodes),
+            tuple(dict.fromkeys(link.node for link in links_of.get(place, ()))),
+            tuple(dict.fromkeys(link.kernel for link in links_of.get(place, ()) if link.kernel)),
+        )
+        for place, nodes in fx.items()
     )
 
 
@@ -332,7 +328,7 @@ def _absences(graph: CompiledGraph, names: set[str]) -> Iterator[Absence]:
     fx = fx_index(graph) if missing else None
     if fx is None:
         return
-    comments = [kernel.comment for kernel in (graph.code.kernels if graph.code else ())]
+    comments = [kernel.comment for kernel in graph.kernels]
     searched = (
         *((PROVENANCE_FILE,) if graph.provenance else ()),
         *((KERNEL_COMMENT,) if any(comment and comment.fx_nodes for comment in comments) else ()),

@@ -28,9 +28,17 @@ from msgspec import Struct
 from inductor_probe.analysis.diff.normal_forms import normal_source
 from inductor_probe.analysis.graph import once_per_graph
 from inductor_probe.analysis.operators import collective
+from inductor_probe.discovery.dump_processes import process_name
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
 from inductor_probe.model.manifest import DumpProcess, DumpRecord
-from inductor_probe.model.remark import Knowledge, Number, Remark, RemarkCode, RemarkKind, Subject
+from inductor_probe.model.remark import (
+    Number,
+    Remark,
+    RemarkCode,
+    RemarkKind,
+    Subject,
+    known_numbers,
+)
 
 _DEVICE = re.compile(r"\b(cuda|xpu|hpu)(:|, index=)\d+|\bindex=\d+|\bstream\d+\b")
 """Each rank has a device of its own."""
@@ -119,23 +127,19 @@ def dump_remarks(run: DebugDir, processes: Sequence[ProcessGraphs]) -> tuple[Rem
     if record is None or (len(record.processes) < 2 and not record.processes[0].not_followed):
         return ()
     return tuple(
-        Remark(code, kind, Subject("run", run.name), _known(numbers), knowledge=_KNOWLEDGE.get(code, "read"))
+        Remark(
+            code,
+            kind,
+            Subject("run", run.name),
+            known_numbers(numbers.items()),
+            knowledge="recorded" if code in _RECORDED else "read",
+        )
         for code, kind, numbers in (*_of_processes(record, processes), *_of_ranks(processes))
     )
 
 
-_KNOWLEDGE: Mapping[str, Knowledge] = {
-    "process-ended": "recorded",
-    "idle-rank": "recorded",
-    "run-missing": "recorded",
-    "not-followed": "recorded",
-}
+_RECORDED = ("process-ended", "idle-rank", "run-missing", "not-followed")
 _Conclusion = tuple[RemarkCode, RemarkKind, Mapping[str, Number | None]]
-
-
-def _known(numbers: Mapping[str, Number | None]) -> tuple[tuple[str, Number], ...]:
-    """Return the values that are there."""
-    return tuple((name, value) for name, value in numbers.items() if value is not None)
 
 
 def _of_processes(record: DumpRecord, there: Sequence[ProcessGraphs]) -> Iterator[_Conclusion]:
@@ -143,7 +147,7 @@ def _of_processes(record: DumpRecord, there: Sequence[ProcessGraphs]) -> Iterato
     names = {one.process: one.name for one in there}
     ranks_compiled = any(process.graphs for process in processes if process.rank is not None)
     for process in processes:
-        name = names.get(process) or (f"pid{process.pid}" if process.rank is None else f"rank{process.rank}")
+        name = names.get(process) or process_name(process)
         if process.outcome != "ok" and process is not processes[0]:
             ending = {
                 "outcome": process.outcome, "exit_status": process.exit_status, "signal": process.ended_by

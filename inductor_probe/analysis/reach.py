@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from inductor_probe.analysis.index import evaluate, parse_expression, parse_index
+from inductor_probe.analysis.index import all_numbers, evaluate, parse_expression, parse_index
 from inductor_probe.model.record import Compared
 
 SECTOR_BYTES = 32
@@ -112,9 +112,8 @@ class _Digit(Struct, frozen=True):
 
 
 def _product(coefficient: int, factors: Iterable[str], values: Mapping[str, int]) -> int | None:
-    numbers = [evaluate(parse_expression(factor), values) for factor in factors]
-    known = [number for number in numbers if number is not None]
-    return coefficient * prod(known) if len(known) == len(numbers) else None
+    known = all_numbers(evaluate(parse_expression(factor), values) for factor in factors)
+    return None if known is None else coefficient * prod(known)
 
 
 def _digit(factor: str, values: Mapping[str, int]) -> tuple[int, int] | None:

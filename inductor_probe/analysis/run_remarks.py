@@ -30,6 +30,7 @@ from inductor_probe.discovery.dump_processes import name_of_process, runs_of_dum
 from inductor_probe.discovery.run_facts import maker
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.manifest import CompileFailure
+from inductor_probe.model.record import collected
 from inductor_probe.model.remark import (
     Knowledge,
     Number,
@@ -38,6 +39,7 @@ from inductor_probe.model.remark import (
     RemarkKind,
     Subject,
     failed_compile,
+    known_numbers,
 )
 from inductor_probe.reader.logs.trace import failures_of
 
@@ -76,13 +78,12 @@ def overridden_settings(run: DebugDir) -> Iterator[Remark]:
     """Yield which settings that a dump was made with were not in force as graphs were compiled."""
     manifest = run.manifest
     asked = dict((*manifest.knobs, *manifest.settings)) if manifest else {}
-    graphs: dict[tuple[str, str], list[str]] = {}
-    for graph in manifest.graphs if manifest else ():
-        for pair in graph.overridden:
-            graphs.setdefault(pair, []).append(graph.name)
+    graphs = collected(
+        (pair, graph.name) for graph in (manifest.graphs if manifest else ()) for pair in graph.overridden
+    )
     for (setting, present), names in graphs.items():
         numbers = (("setting", setting), ("value", asked.get(setting)), ("present", present))
-        yield _remark(run.name, "setting-overridden", "hazard", *numbers, ("graphs", tuple(names)))
+        yield _remark(run.name, "setting-overridden", "hazard", *numbers, ("graphs", names))
 
 
 def failed_compiles(run: DebugDir) -> tuple[Remark, ...]:
@@ -204,5 +205,4 @@ def _remark(
     *numbers: tuple[str, Number | None],
     knowledge: Knowledge = "recorded",
 ) -> Remark:
-    known = tuple((name, value) for name, value in numbers if value is not None)
-    return Remark(code, kind, Subject("run", run), known, knowledge=knowledge)
+    return Remark(code, kind, Subject("run", run), known_numbers(numbers), knowledge=knowledge)

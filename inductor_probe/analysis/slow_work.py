@@ -11,11 +11,10 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.analysis.index import value_of
-from inductor_probe.analysis.symbols import symbols
+from inductor_probe.analysis.index import all_numbers, value_of
+from inductor_probe.analysis.symbols import symbol_values
 from inductor_probe.model.code import LoopNest
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import Op
 
 SLOW = (
     "igammac", "igamma", "polygamma", "zeta", "digamma", "lgamma", "erfinv", "pow", "fmod", "remainder",
@@ -30,10 +29,8 @@ _NAMES = {"truediv": "div", "libdevice_exp": "exp", "libdevice_log": "log"}
 
 def slow_operations(graph: CompiledGraph, nodes: Sequence[str]) -> tuple[str, ...]:
     """Return the slow operations in the loop bodies of unfused nodes: `tanh`, `log1p`, `exp`."""
-    leaves = index_of(graph).nodes.leaf
-    bodies = [leaves[node].body for node in nodes if node in leaves]
-    ops = [op for body in bodies if body is not None for block in body.blocks for op in block.ops]
-    found = {_name(op) for op in ops}
+    ops = [op for leaf in index_of(graph).nodes.named(nodes) for op in leaf.ops]
+    found = {_NAMES.get(name, name) for name in (op.target.removeprefix("ops.") for op in ops)}
     made = [name for name in dict.fromkeys(_NAMES.get(name, name) for name in SLOW) if name in found]
     if any(op.target.startswith("self.set_indirect") for op in ops):
         made.append("indirect loads")
@@ -47,19 +44,9 @@ def points(graph: CompiledGraph, nodes: Iterable[str], nest: LoopNest) -> int | 
 
     A nest that runs in parts, as one with a tail does, is not counted.
     """
-    values = {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
-    leaves = index_of(graph).nodes.leaf
+    values = symbol_values(graph)
     if nest.kind in ("tail", "threads"):
         return None
-    counts = []
-    for body in (leaves[node].body for node in nodes if node in leaves):
-        sizes = [value_of(size, values) for _, size in body.var_ranges] if body is not None else [None]
-        known = [size for size in sizes if size is not None]
-        if len(known) == len(sizes):
-            counts.append(prod(known))
-    return max(counts, default=None)
-
-
-def _name(op: Op) -> str:
-    name = op.target.removeprefix("ops.")
-    return _NAMES.get(name, name)
+    bodies = (leaf.body for leaf in index_of(graph).nodes.named(nodes) if leaf.body)
+    sizes = (all_numbers(value_of(size, values) for _, size in body.var_ranges) for body in bodies)
+    return max((prod(numbers) for numbers in sizes if numbers is not None), default=None)

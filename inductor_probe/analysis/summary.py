@@ -35,7 +35,10 @@ def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
     graphs = tuple(graphs)
     rows = tuple(_graph_summary(graph) for graph in graphs)
     if still_made(run):  # what is compiled now is not "unfinished"
-        rows = tuple(replace(row, remarks=tuple(filter(_is_final, row.remarks))) for row in rows)
+        rows = tuple(
+            replace(row, remarks=tuple(one for one in row.remarks if one.code != "unfinished-compile"))
+            for row in rows
+        )
     empty = None if rows else why_empty(run)
     return RunSummary(
         run=run.name,
@@ -47,10 +50,6 @@ def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
             run.problems, graphs, measurable=not (run.manifest and run.manifest.gpu), empty=empty
         ),
     )
-
-
-def _is_final(remark: Remark) -> bool:
-    return remark.code != "unfinished-compile"
 
 
 def _graph_summary(graph: CompiledGraph) -> GraphSummary:
@@ -144,10 +143,9 @@ def next_steps(
 
 
 def _scalar_kernels(graph: CompiledGraph) -> tuple[str, ...]:
-    kernels = graph.code.kernels if graph.code else ()
     return tuple(
         kernel.name
-        for kernel in kernels
+        for kernel in graph.kernels
         if isinstance(kernel.details, CppFacts) and kernel.details.count("scalar")
     )
 

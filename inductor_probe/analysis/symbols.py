@@ -9,7 +9,8 @@ from math import prod
 from msgspec import Struct
 
 from inductor_probe.analysis.graph import once_per_graph
-from inductor_probe.analysis.index import SYMBOL, value_of
+from inductor_probe.analysis.index import SYMBOL, all_numbers, value_of
+from inductor_probe.backends.brackets import split_arguments
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Dim, as_dim
 from inductor_probe.model.layouts import Symbol
@@ -32,7 +33,7 @@ def parse_type(text: str | None) -> TensorType | None:
     match = _TYPE.fullmatch(text or "")
     if match is None:
         return None
-    return TensorType(match["dtype"], tuple(_dim(part) for part in _split(match["size"])))
+    return TensorType(match["dtype"], tuple(_dim(part) for part in split_arguments(match["size"])))
 
 
 def _dim(text: str) -> Dim:
@@ -40,22 +41,11 @@ def _dim(text: str) -> Dim:
     return text if isinstance(size, str) else -size if text.startswith("-") else size
 
 
-def _split(text: str) -> list[str]:
-    """Split at the commas outside parentheses: `s0, Max(1, s1)`."""
-    parts, depth, start = [], 0, 0
-    for position, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and not depth:
-            parts.append(text[start:position].strip())
-            start = position + 1
-    return [part for part in (*parts, text[start:].strip()) if part]
-
-
 def numel(size: Iterable[Dim]) -> Dim:
     """Return the number of elements: `6` for (2, 3), `(s0)*(3)` for (s0, 3)."""
     size = tuple(size)
-    numbers = [length for length in size if isinstance(length, int)]
-    return prod(numbers) if len(numbers) == len(size) else "*".join(f"({length})" for length in size)
+    numbers = all_numbers(size)
+    return "*".join(f"({length})" for length in size) if numbers is None else prod(numbers)
 
 
 @once_per_graph
@@ -93,6 +83,11 @@ def symbols(graph: CompiledGraph) -> tuple[Symbol, ...]:
         Symbol(name, of_tensors.get(name, sources.get(name)), values.get(name))
         for name in dict.fromkeys([*order, *sources])
     )
+
+
+def symbol_values(graph: CompiledGraph) -> dict[str, int]:
+    """Return what the symbolic sizes of a graph were when it was compiled, as far as that is known."""
+    return {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
 
 
 def used_symbols(graph: CompiledGraph, *sizes: Dim | None) -> tuple[Symbol, ...]:

@@ -9,17 +9,18 @@ from math import prod
 from typing import Literal
 
 from inductor_probe.analysis.graph import GraphIndex, index_of, once_per_graph
-from inductor_probe.analysis.index import dims_sum, value_of
+from inductor_probe.analysis.index import all_numbers, dims_sum, known_sum, value_of
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.links import launches, links, tensors_in
 from inductor_probe.analysis.memory_format import ITEM_BYTES, element_bytes
 from inductor_probe.analysis.operators import WAITS, operator
-from inductor_probe.analysis.symbols import symbols
+from inductor_probe.analysis.symbols import symbol_values
 from inductor_probe.model.code import Role
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxGraph, FxNode
 from inductor_probe.model.ir import Buffer, BufferLayout, Dep, Dim, MemoryDep, SchedulerNode, StarDep, WeakDep
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
+from inductor_probe.model.record import collected
 from inductor_probe.model.span import Span
 from inductor_probe.model.timing import FlopCount, KernelWork
 
@@ -46,7 +47,7 @@ def kernel_traffic(
 ) -> tuple[Dim | None, Dim | None]:
     """Return the bytes read and written over all launches by the generated kernel that runs `nodes`."""
     index = index_of(graph)
-    leaves = [index.nodes.leaf[node] for node in nodes if node in index.nodes.leaf]
+    leaves = index.nodes.named(nodes)
     read_elements = _reached_elements(index, leaves, "reads")
     written_elements = _reached_elements(index, leaves, "writes")
     names_of_nodes = {leaf.name for leaf in leaves}
@@ -124,17 +125,11 @@ def _calls(
 
     By its target and its line.
     """
-    nodes: dict[tuple[str, Span], list[str]] = {}
-    for link in links(graph).nodes.values():
-        for span in link.launches if link.kernel is not None else ():
-            nodes.setdefault((link.kernel or "", span), []).append(link.node)
+    linked = links(graph).nodes.values()
+    nodes = collected(((link.kernel, span), link.node) for link in linked for span in link.launches)
     outputs = {(call.target, call.span): call.outputs for call in graph.code.externs} if graph.code else {}
     return {
-        (target, call.span): (
-            call,
-            outputs.get((target, call.span), ()),
-            tuple(nodes.get((target, call.span), ())),
-        )
+        (target, call.span): (call, outputs.get((target, call.span), ()), nodes.get((target, call.span), ()))
         for target, calls in launches(graph).items()
         if target not in index_of(graph).kernels
         for call in calls
@@ -147,12 +142,17 @@ def _passed_bytes(index: GraphIndex, arguments: Iterable[Passed]) -> dict[str, D
     for passed in arguments:
         for name, layout in tensors_in(passed, index.layouts):
             views.setdefault(name, {})[layout] = None
-    sizes: dict[str, Dim | None] = {}
-    for name, layouts in views.items():
-        total, whole = _total(map(element_bytes, layouts)), element_bytes(index.layouts.get(name))
-        several = len(layouts) > 1 and isinstance(total, int) and isinstance(whole, int)
-        sizes[name] = min(total, whole) if several else total  # type: ignore[type-var]  # both are numbers
-    return sizes
+    return {
+        name: _together([*map(element_bytes, layouts)], element_bytes(index.layouts.get(name)))
+        for name, layouts in views.items()
+    }
+
+
+def _together(parts: Sequence[Dim | None], whole: Dim | None) -> Dim | None:
+    """Return the bytes of parts of a buffer, of several no more than it has."""
+    total = _total(parts)
+    several = len(parts) > 1 and isinstance(total, int) and isinstance(whole, int)
+    return min(total, whole) if several else total  # type: ignore[type-var]  # both are numbers
 
 
 def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
@@ -170,8 +170,8 @@ def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
             called.setdefault(target, {}).update({call.span: call for call in made})
         if not calls and node in index.nodes.leaf:
             leaves.append(index.nodes.leaf[node])
-    values = _recorded_sizes(graph)
-    sizes = [
+    values = symbol_values(graph)
+    sizes: list[Dim | None] = [
         value_of(size, values)
         for target, made in called.items()
         for size in call_traffic(graph, target, tuple(made.values()))
@@ -182,12 +182,8 @@ def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
     for name, size in writes:
         if not _stays_inside(graph, name, members):
             memory.setdefault(_mutated(index, name), []).append(size)
-    for name, parts in memory.items():
-        total, whole = _total(parts), _buffer_bytes(graph, name)
-        several = len(parts) > 1 and isinstance(total, int) and whole is not None
-        sizes.append(min(total, whole) if several else total)  # type: ignore[type-var, arg-type]
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) and (leaves or called) else None
+    sizes += [_together(parts, _buffer_bytes(graph, name)) for name, parts in memory.items()]
+    return known_sum(sizes) if leaves or called else None
 
 
 def _library_calls(graph: CompiledGraph, node: str) -> dict[str, tuple[KernelLaunch, ...]]:
@@ -247,26 +243,19 @@ def _reached_of(
     return sizes
 
 
-def _recorded_sizes(graph: CompiledGraph) -> dict[str, int]:
-    return {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
-
-
 def shared_bytes(graph: CompiledGraph, first: Sequence[str], second: Sequence[str]) -> int | None:
     """Return the bytes of the buffers that both groups of unfused nodes use, each once."""
     index = index_of(graph).nodes
     sides = [
         {
             dep.name
-            for node in group
-            if node in index.leaf
-            for dep in (*index.leaf[node].reads, *index.leaf[node].writes)
+            for leaf in index.named(group)
+            for dep in (*leaf.reads, *leaf.writes)
             if not isinstance(dep, WeakDep)
         }
         for group in (first, second)
     ]
-    sizes = [_buffer_bytes(graph, name) for name in sides[0] & sides[1]]
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
+    return known_sum(_buffer_bytes(graph, name) for name in sides[0] & sides[1])
 
 
 def buffer_traffic(graph: CompiledGraph, buffer: str) -> int | None:
@@ -336,7 +325,7 @@ def _buffer_bytes(graph: CompiledGraph, buffer: str) -> int | None:
     layout = _layout(index_of(graph), buffer)
     if layout is not None and layout.dtype not in ITEM_BYTES:
         return None
-    return value_of(element_bytes(layout), _recorded_sizes(graph))
+    return value_of(element_bytes(layout), symbol_values(graph))
 
 
 def _layout(index: GraphIndex, buffer: str) -> BufferLayout | None:
@@ -385,11 +374,10 @@ def _is_order(index: GraphIndex, dep: Dep, leaf: SchedulerNode) -> bool:
 def _reached_bytes(passed: Passed, names: Iterable[str], elements: Mapping[str, int | None]) -> Dim | None:
     """Return the bytes of what is passed that are reached; all of it where that is not known."""
     size = element_bytes(passed.layout)
-    reached = [elements[name] for name in names if name in elements]
-    numbers = [number for number in reached if number is not None]
-    if passed.layout is None or not isinstance(size, int) or not reached or len(numbers) < len(reached):
+    reached = all_numbers(elements[name] for name in names if name in elements)
+    if passed.layout is None or not isinstance(size, int) or not reached:
         return size
-    return min(size, sum(numbers) * ITEM_BYTES[passed.layout.dtype or ""])
+    return min(size, sum(reached) * ITEM_BYTES[passed.layout.dtype or ""])
 
 
 def _elements(dep: Dep, leaf: SchedulerNode) -> int | None:
@@ -405,8 +393,8 @@ def _elements(dep: Dep, leaf: SchedulerNode) -> int | None:
         if leaf.sizes is None:
             return None
         sizes = [size for group in leaf.sizes for size in group]
-    numbers = [size for size in sizes if isinstance(size, int)]
-    return prod(numbers) if len(numbers) == len(sizes) else None
+    numbers = all_numbers(sizes)
+    return None if numbers is None else prod(numbers)
 
 
 @lru_cache(maxsize=4096)  # the layers of a network reach their buffers alike
@@ -434,11 +422,11 @@ def kernel_work(
     counts = flops_by_node(graph.fx, flops) if graph.fx is not None and flops is not None else {}
     in_loops = counts_in_loops(rows, counts)
     index = index_of(graph)
-    bound = _recorded_sizes(graph) | dict(sizes or {})
+    bound = symbol_values(graph) | dict(sizes or {})
     work = []
     for row in (row for row in rows if row.launches):
         counted = [name for name in row.fx if name in (counts if _is_product(row) else in_loops)]
-        leaves = [index.nodes.leaf[name] for name in row.nodes if name in index.nodes.leaf]
+        leaves = index.nodes.named(row.nodes)
         read, written = value_of(row.bytes_read, bound), value_of(row.bytes_written, bound)
         dtypes = (_DTYPES.get((index.fx[name].type or "").partition("[")[0]) for name in counted)
         indices = [dep.index for leaf in leaves for dep in leaf.reads if isinstance(dep, MemoryDep)]

@@ -249,9 +249,9 @@ def _triton(
 def _cpp(kernel: Kernel, stages: Sequence[str], path: Path) -> dict[str, Any]:
     from inductor_probe.assembly.cpp import compile_cpp
     from inductor_probe.bench_file.compile_settings import vector_bits
+    from inductor_probe.files import digest_of
     from inductor_probe.machine.facts import cxx_version
     from inductor_probe.machine.toolchain import compile_command
-    from inductor_probe.store.compiler_remarks import digest_of
 
     command = compile_command(vector_bits([kernel.details]))
     nests = kernel.details.nests if isinstance(kernel.details, CppFacts) else ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from inductor_probe.bench_file.python_form import CPP_CODE, IR_FILE, PYTHON_CODE
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.bench_file.source import bench_source, is_complete
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
-from inductor_probe.files import read_text, replace_unchanged
+from inductor_probe.files import digest_of, read_text, replace_unchanged
 from inductor_probe.harness.options import LAST_LINE
 from inductor_probe.model.bench import BenchFile
 from inductor_probe.model.layouts import InputBound
@@ -185,7 +184,7 @@ def _again(old: str, fresh: str, path: Path) -> tuple[_State, str]:
         users, around = users_variants(old), frame(old).partition("\n")[2]  # without the seal
     except (SyntaxError, ValueError) as error:
         raise _no_python(error, path) from error
-    if sealed is None or sealed[2] != _sha(around) or sealed[2] == _sha(frame(fresh)):
+    if sealed is None or sealed[2] != digest_of(around) or sealed[2] == digest_of(frame(fresh)):
         return "kept", old
     return "rewritten", carry_over(fresh, users)
 
@@ -196,17 +195,13 @@ def _sealed(fresh: str, source: str) -> str:
 
 def seal(made: str, source: str) -> str:
     """Return `source` below a line with digests of what was made of it, whole and without its variants."""
-    return f"{_SEAL.format(_sha(made), _sha(frame(made)))}\n{source}"
+    return f"{_SEAL.format(digest_of(made), digest_of(frame(made)))}\n{source}"
 
 
 def is_as_made(text: str) -> bool:
     """Tell whether nobody touched `text` since it was sealed, and no variant was added to it."""
     sealed = _SEALED.match(text)
-    return sealed is not None and sealed[1] == _sha(text.partition("\n")[2])
-
-
-def _sha(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sealed is not None and sealed[1] == digest_of(text.partition("\n")[2])
 
 
 def edited_names(old: str, fresh: str, path: Path) -> tuple[str, ...]:

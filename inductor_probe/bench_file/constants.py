@@ -7,7 +7,6 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
-import libcst as cst
 from msgspec import Struct, field
 
 from inductor_probe.bench_file.inputs import Example, example_constants
@@ -235,8 +234,3 @@ def _function(names: Sequence[str], lines: Sequence[str], *, remade: bool) -> st
         doc = '"""Set the constants of the graph: random ones, as this dump holds no real ones."""'
     declared = [f"global {', '.join(names)}"] if names else []
     return "def make_constants(constants):\n" + textwrap.indent("\n".join([doc, *declared, *lines]), "    ")
-
-
-def source_of(statements: Sequence[Statement]) -> str:
-    """Return the text of statements."""
-    return cst.Module(body=list(statements)).code

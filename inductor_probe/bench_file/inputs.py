@@ -12,11 +12,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.analysis.index import evaluate, parse_expression
-from inductor_probe.bench_file.sections import Statement
+from inductor_probe.bench_file.sections import Statement, source_of
 from inductor_probe.errors import UnreadableError
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import INPUTS_DIR, InputFact
+from inductor_probe.reader.cpp_values import tuple_text
 
 # Where nothing is known of an integer. Indices may be among the wide ones, so they stay small: below the
 # smallest dimension there is. Where it is known that they pick nothing, they show more when they are larger.
@@ -101,7 +102,7 @@ def example_constants(
     function = next((statement for statement in tail if isinstance(statement, cst.FunctionDef)), None)
     if function is None:
         return (), ()
-    tree = ast.parse(cst.Module(body=[function]).code.strip())
+    tree = ast.parse(source_of([function]))
     names = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
     inputs = _examples(tree.body[0].body)  # type: ignore[attr-defined]
     smallest = min((size for item in inputs for size in item.recorded if size > 1), default=2)
@@ -117,7 +118,7 @@ def example_constants(
         values = [
             text for text in _values(item, None, bound, {}, smallest)[0] if not text.startswith("form=")
         ]
-        layout = (_tuple(item.size), _tuple(item.stride))
+        layout = (tuple_text(item.size), tuple_text(item.stride))
         strides = tuple(map(int, item.stride))
         examples.append(
             Example(item.name, item.recorded, strides, layout, item.dtype, item.device, tuple(values))
@@ -142,7 +143,7 @@ def make_inputs_source(
     function = next((statement for statement in tail if isinstance(statement, cst.FunctionDef)), None)
     if function is None:
         raise UnreadableError("output_code.py has no example inputs", "dump the script again")
-    tree = ast.parse(cst.Module(body=[function]).code.strip())
+    tree = ast.parse(source_of([function]))
     order = _order(tree)
     inputs = _examples(tree.body[0].body)  # type: ignore[attr-defined]
     known = {fact.name: fact for fact in facts}
@@ -168,7 +169,7 @@ def make_inputs_source(
         if example.size is None:
             lines.append(example.code)
             continue
-        layout = [repr(name), _tuple(example.size), _tuple(example.stride), f"torch.{example.dtype}"]
+        layout = [repr(name), tuple_text(example.size), tuple_text(example.stride), f"torch.{example.dtype}"]
         layout += [repr(example.device), *values]
         layout += [f"offset={example.offset}"] if example.offset != "0" else []
         if name in known and known[name].saved is not None:
@@ -496,7 +497,3 @@ class _Python(ast.NodeTransformer):
 
 def _texts(numbers: Sequence[int]) -> tuple[str, ...]:
     return tuple(map(str, numbers))
-
-
-def _tuple(texts: Sequence[str]) -> str:
-    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"

@@ -22,6 +22,7 @@ from inductor_probe.harness import SHIMS, STAND_INS
 from inductor_probe.model.code import Allocation, Branch, ExternCall, Kernel, Launch, OutputCode, SizeSymbol
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.manifest import InputFact
+from inductor_probe.reader.cpp_values import tuple_text
 from inductor_probe.reader.cpp_wrapper import PROXY_CALL, parse_cpp_file
 from inductor_probe.reader.ir import parse_ir
 from inductor_probe.reader.output_code import parse_output_code
@@ -238,8 +239,7 @@ class _Writer:
 
     def dims(self, dims: Sequence[Dim]) -> str:
         """Return sizes as a tuple."""
-        texts = [self.python(str(dim)) for dim in dims]
-        return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+        return tuple_text([self.python(str(dim)) for dim in dims])
 
     def python(self, text: str) -> str:
         """Return a value of C++ as Python.
@@ -297,11 +297,10 @@ class _Writer:
         """Return what makes a tensor of a layout."""
         if layout is None or layout.size is None or layout.stride is None or layout.dtype is None:
             raise self.cannot(f"nothing says which layout {name} has")
-        dims = [
-            [dim if isinstance(dim, int) else self.number(dim, sizes) for dim in part]
+        size, stride = (
+            tuple_text([dim if isinstance(dim, int) else self.number(dim, sizes) for dim in part])
             for part in (layout.size, layout.stride)
-        ]
-        size, stride = (f"({', '.join(map(str, part))}{',' if len(part) == 1 else ''})" for part in dims)
+        )
         return (
             f"rand_strided({size}, {stride}, device={layout.device or 'cpu'!r}, dtype=torch.{layout.dtype})"
         )

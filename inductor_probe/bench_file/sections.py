@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -114,3 +115,8 @@ def defined(statement: cst.CSTNode) -> tuple[str, ...]:
             if isinstance(part, cst.AnnAssign) and isinstance(part.target, cst.Name)
         )
     return ()
+
+
+def source_of(statements: Sequence[cst.CSTNode]) -> str:
+    """Return the text of statements."""
+    return cst.Module(body=list(statements)).code.strip()  # type: ignore[arg-type]  # statements all

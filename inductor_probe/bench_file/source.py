@@ -16,7 +16,7 @@ from inductor_probe.bench_file.compile_settings import compile_settings, in_toda
 from inductor_probe.bench_file.constants import Constants, graph_constants
 from inductor_probe.bench_file.inputs import make_inputs_source
 from inductor_probe.bench_file.reference import ReferenceSource, reference_source
-from inductor_probe.bench_file.sections import Sections, Statement, cut, defined, kernel_name
+from inductor_probe.bench_file.sections import Sections, Statement, cut, defined, kernel_name, source_of
 from inductor_probe.harness import CASTS, COLLECTIVES, CORE, HEAD, ONE_RANK, ONLY_ON_GPU, ORDERS, STAND_INS
 from inductor_probe.harness.options import LAST_LINE
 from inductor_probe.machine.gpu import names_gpu
@@ -81,19 +81,21 @@ def bench_source(
     """
     output_code = in_todays_places(output_code)
     sections = cut(output_code, path)
-    made = graph_constants(sections.tail, _code(sections.wrapper), sections.names, constants, bounds)
+    made = graph_constants(sections.tail, source_of(sections.wrapper), sections.names, constants, bounds)
     reference = reference_source(runnable, readable, made)
-    if of_cpp and f"{STAND_INS}(" in _code(sections.wrapper):
+    if of_cpp and f"{STAND_INS}(" in source_of(sections.wrapper):
         reference = ReferenceSource(None, _STOOD_IN)
     version = torch_version(runnable or "")
-    dumped = _code(sections.imports)
+    dumped = source_of(sections.imports)
     settings = compile_settings(parse_output_code(output_code, Path(path)), runnable)
     triton = " and triton" if "async_compile.triton(" in output_code else ""
     title = graph
     if set(graph) & set('"\\') or not graph.isprintable():  # else it would end or change the text around it
         title = repr(graph)[1:-1].replace('"', '\\"')
     inputs, sizes = make_inputs_source(sections.tail, runnable, facts, bounds)
-    collectives = COLLECTIVES in _code(sections.wrapper)  # stand-ins of shims above it name them in any case
+    collectives = COLLECTIVES in source_of(
+        sections.wrapper
+    )  # stand-ins of shims above it name them in any case
     one_rank = [_titled(_ONE_RANK_TITLE, pasted(ONE_RANK, {}))] if collectives else []
     made_core = core(gpu=names_gpu(output_code))
     torch_imports = [line for line in made_core.torch_imports if line not in dumped.splitlines()]
@@ -150,7 +152,7 @@ def _kernels(sections: Sections) -> str:
             blank = cst.EmptyLine(indent=False)
             title = cst.EmptyLine(comment=cst.Comment(f"# {name}_v2: a copy of the kernel above, to edit"))
             body.append(copy.with_changes(leading_lines=[blank, blank, title]))
-    return _code(body)
+    return source_of(body)
 
 
 def _wrapper(sections: Sections) -> str:
@@ -161,7 +163,7 @@ def _wrapper(sections: Sections) -> str:
         for statement in sections.wrapper
         if "recursively_apply_fns" not in defined(statement)  # for CUDA graphs: nothing here calls it
     ]
-    return f"{_code(sections.wrapper)}\n\n\n{_code(copies)}"
+    return f"{source_of(sections.wrapper)}\n\n\n{source_of(copies)}"
 
 
 def _reference(reference: ReferenceSource) -> str:
@@ -179,10 +181,6 @@ def _constants(made: Constants) -> str:
 
 def _titled(title: str, code: str) -> str:
     return f"{_RULE}\n# {title}\n{_RULE}\n\n\n{code}"
-
-
-def _code(statements: Sequence[Statement]) -> str:
-    return cst.Module(body=list(statements)).code.strip()
 
 
 class Core(Struct, frozen=True):

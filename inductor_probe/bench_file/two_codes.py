@@ -14,12 +14,11 @@ import ast
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import libcst as cst
 import libcst.matchers as m
 
 from inductor_probe.bench_file.compile_settings import compile_settings, in_todays_places
 from inductor_probe.bench_file.python_form import REUSE
-from inductor_probe.bench_file.sections import WAIT, Statement, cut, defined, kernel_name
+from inductor_probe.bench_file.sections import WAIT, Statement, cut, defined, kernel_name, source_of
 from inductor_probe.model.bench import OTHER_CODE
 from inductor_probe.model.code import OutputCode
 from inductor_probe.reader.output_code import parse_output_code
@@ -62,8 +61,8 @@ def bench_of_two(
     settings = compile_settings(parsed, runnable)
     code = [
         *([settings] if settings else []),
-        _code([renamed(statement, names) for statement in around]),
-        _code(
+        source_of([renamed(statement, names) for statement in around]),
+        source_of(
             [renamed(statement, names, kernels) for statement in sections.kernels if kernel_name(statement)]
         ),
     ]
@@ -72,7 +71,7 @@ def bench_of_two(
     lines[row:row] = [
         "",
         "",
-        *_code([renamed(part, names, kernels) for part in sections.wrapper]).split("\n"),
+        *source_of([renamed(part, names, kernels) for part in sections.wrapper]).split("\n"),
     ]
     if donated := _donated(parsed, other.split("\n")):
         row = next(number for number, line in enumerate(lines) if line.startswith("GRAPH = "))
@@ -99,7 +98,7 @@ def _free(name: str, mine: Mapping[str, Definition]) -> str:
 
 def _is_there(statement: Statement, source: str) -> bool:
     """Tell whether the file says the same already, as it does with what inductor imports for every graph."""
-    text = _code([statement])
+    text = source_of([statement])
     return not text or f"\n{text}\n" in source or isinstance(ast.parse(text).body[0], ast.Delete)
 
 
@@ -123,7 +122,3 @@ def _donated(code: OutputCode, lines: Sequence[str]) -> list[int]:
         if allocation.span and lines[allocation.span.first - 1].rstrip().endswith(REUSE)
     }
     return [position for position, name in enumerate(code.inputs) if name in reused]
-
-
-def _code(statements: Sequence[Statement]) -> str:
-    return cst.Module(body=list(statements)).code.strip()

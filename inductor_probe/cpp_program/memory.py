@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple, TypeAlias
@@ -10,7 +9,9 @@ from typing import Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from inductor_probe.analysis.graph import view_of
 from inductor_probe.analysis.index import value_of
+from inductor_probe.analysis.memory_format import ITEM_BYTES
 from inductor_probe.backends import backend_called
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.code import CppFacts
@@ -68,6 +69,11 @@ class Memory(Struct, frozen=True):
     def integers(self) -> bool:
         """Whether integers are in it."""
         return _INTEGER.fullmatch(self.type) is not None
+
+    @property
+    def item(self) -> int:
+        """Bytes of an element."""
+        return ITEM_BYTES.get(self.layout.dtype or "", 1)
 
 
 class Scalar(NamedTuple):
@@ -162,12 +168,8 @@ def _range(
 
 def _offset(text: str, sizes: Mapping[str, int]) -> int:
     """`reinterpret_tensor(buf0, (4, 3), (3, 1), 12)` starts at element 12 of `buf0`."""
-    if "(" not in text:
-        return 0
-    match ast.parse(text, mode="eval").body:
-        case ast.Call(args=[_, ast.Tuple(), ast.Tuple(), offset]):
-            return _size(ast.unparse(offset), sizes, f"the offset of {text}")
-    return 0
+    view = view_of(text) if "(" in text else None
+    return _size(view.offset, sizes, f"the offset of {text}") if view else 0
 
 
 def _with_shared_memory(arguments: list[Memory | Scalar]) -> Iterator[Memory | Scalar]:
@@ -176,18 +178,12 @@ def _with_shared_memory(arguments: list[Memory | Scalar]) -> Iterator[Memory | S
     for argument in arguments:
         parts = [part for part in memories if argument.name in (part.name, part.of)]
         if len(parts) > 1 and isinstance(argument, Memory):
-            last = max((part.offset + part.elements) * _bytes(part) for part in parts)
+            last = max((part.offset + part.elements) * part.item for part in parts)
             written = any(part.use != "in" for part in parts)
-            elements = -(-last // _bytes(argument))
+            elements = -(-last // argument.item)
             yield replace(argument, elements=elements, use="inout" if written else "in")
         else:
             yield argument
-
-
-def _bytes(memory: Memory) -> int:
-    """`bfloat16` has 16 bits, `float8_e5m2` has 8, and `bool` takes 8."""
-    bits = re.search(r"\d+", memory.layout.dtype or "")
-    return int(bits[0]) // 8 if bits else 1
 
 
 def recorded_sizes(graph: CompiledGraph, output_code: str) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -54,8 +54,6 @@ class Tuning(Compared, frozen=True):
             epilogue inductor times again.
         graph: the graph that it is of; None of one that a table was read from without that.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     operation: str
     inputs: tuple[str, ...]

@@ -6,7 +6,7 @@ where nothing was recorded. It holds no sentence (`catalogue/`).
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -65,8 +65,6 @@ class Cause(Compared, frozen=True):
         changes: what would turn it, surest first; none where nothing that applies is known.
         proved_kind: the kind of decision that `remark` proves something of.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("evidence",)
 
     kind: RemarkKind
     subjects: tuple[Subject, ...]

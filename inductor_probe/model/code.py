@@ -347,8 +347,6 @@ class Allocation(Compared, frozen=True):
         of: the buffer whose memory it is, where it is not new.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
-
     name: str
     kind: Literal["new", "reuse", "view", "alias", "input", "argument", "constant", "copy"]
     layout: BufferLayout | None
@@ -358,8 +356,6 @@ class Allocation(Compared, frozen=True):
 
 class SizeSymbol(Compared, frozen=True):
     """A size that the wrapper computes or takes from an input: `s77 = arg0_1`, `u0 = buf1.item()`."""
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     name: str
     value: str
@@ -384,8 +380,6 @@ class WrapperFunction(Compared, frozen=True):
 
     `inputs` and `returns` are like those of `OutputCode`.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     name: str
     inputs: tuple[str, ...]

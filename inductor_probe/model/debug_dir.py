@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from inductor_probe.model.code import OutputCode
-from inductor_probe.model.decision import Decisions
+from inductor_probe.model.code import Kernel, OutputCode
+from inductor_probe.model.decision import Decision, Decisions
 from inductor_probe.model.fx import FxGraph, Provenance, Runnable
 from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.ir import SchedulerNode
@@ -93,12 +93,12 @@ class CompiledGraph(Compared, frozen=True, dict=True):
     uncompared: ClassVar[tuple[str, ...]] = ("read_decisions",)
 
     folder: GraphDir
-    torch_version: str | None
-    pre: tuple[SchedulerNode, ...]
-    post: tuple[SchedulerNode, ...]
-    code: OutputCode | None
-    fx: FxGraph | None
-    record: GraphRecord | None
+    torch_version: str | None = None
+    pre: tuple[SchedulerNode, ...] = ()
+    post: tuple[SchedulerNode, ...] = ()
+    code: OutputCode | None = None
+    fx: FxGraph | None = None
+    record: GraphRecord | None = None
     fx_before: FxGraph | None = None
     provenance: Provenance | None = None
     runnable: Runnable | None = None
@@ -126,6 +126,16 @@ class CompiledGraph(Compared, frozen=True, dict=True):
             self.derived["decisions"] = self.read_decisions() if self.read_decisions else None
         decisions: Decisions | None = self.derived["decisions"]
         return decisions
+
+    @property
+    def decided(self) -> tuple[Decision, ...]:
+        """The decisions; none where nothing was recorded."""
+        return self.decisions.decisions if self.decisions else ()
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The generated kernels; none without a wrapper."""
+        return self.code.kernels if self.code else ()
 
     @property
     def nodes(self) -> tuple[SchedulerNode, ...]:

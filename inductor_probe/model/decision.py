@@ -135,6 +135,11 @@ class Decision(Struct, frozen=True):
         return next((question for question in QUESTIONS if self.outcome in question), frozenset())
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """All that it is about, whatever group it is in."""
+        return tuple(name for group in self.subjects for name in group)
+
+    @property
     def step(self) -> int | None:
         """Which fusion of its graph it is, from 1; None where it is none, or that is not known."""
         step = self.operand("step") if self.outcome == "fused" else None

@@ -87,8 +87,6 @@ class Statement(Compared, frozen=True):
     it is the class of the IR node that inductor generates code for.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
-
     text: str
     span: Span | None = None
     block: str = "body"

@@ -7,7 +7,7 @@ of a body is left out: each statement names the lines of the body that it stands
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -289,8 +289,6 @@ class View(Struct, frozen=True):
 class Definition(Compared, frozen=True):
     """`name = value`, or `name(parameters) = value`. `under` is the mask under which alone it is computed."""
 
-    uncompared: ClassVar[tuple[str, ...]] = ("lines",)
-
     name: str
     value: Annotated[Expression, AS_TEXT]
     parameters: tuple[str, ...] = ()
@@ -300,8 +298,6 @@ class Definition(Compared, frozen=True):
 
 class Store(Compared, frozen=True):
     """`target = value`; `mode` is `atomic_add` for `target += value` from many iterations."""
-
-    uncompared: ClassVar[tuple[str, ...]] = ("lines",)
 
     target: Annotated[BufferElement, AS_TEXT]
     value: Annotated[Expression, AS_TEXT]
@@ -314,8 +310,6 @@ class Store(Compared, frozen=True):
 class BoundsCheck(Compared, frozen=True):
     """`0 <= value` is checked when `lower`, `value < size` when `upper`."""
 
-    uncompared: ClassVar[tuple[str, ...]] = ("lines",)
-
     value: Annotated[Expression, AS_TEXT]
     size: Annotated[Expression, AS_TEXT]
     lower: bool
@@ -326,8 +320,6 @@ class BoundsCheck(Compared, frozen=True):
 
 class Effect(Compared, frozen=True):
     """A value computed for what it does besides (`used`), or one that nothing takes."""
-
-    uncompared: ClassVar[tuple[str, ...]] = ("lines",)
 
     value: Annotated[Expression, AS_TEXT]
     used: bool

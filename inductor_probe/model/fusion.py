@@ -5,7 +5,7 @@ Nodes are named as in the IR. A member of a pair is one unfused node, or all nod
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -64,8 +64,6 @@ class LogMatch(Compared, frozen=True):
         proof: what shows the part, or why there is none.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
-
     state: Literal["proved", "ambiguous", "disagrees", "none"]
     proof: Proof
     span: Span | None = None
@@ -108,8 +106,6 @@ class PairMember(Compared, frozen=True):
         iteration: the group's loops: `((512,), (1000,))` from C++, `(512, 1000)` from Triton.
         origins: FX nodes. kernel: what runs it.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     name: str
     nodes: tuple[str, ...]

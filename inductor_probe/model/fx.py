@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar
 
 from msgspec import Struct
 
@@ -19,8 +18,6 @@ class FxNode(Compared, frozen=True):
     operator for arithmetic on sizes. `arguments` is the text it is applied to, `inputs` the nodes named
     there, each once.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     name: str
     target: str
@@ -60,6 +57,8 @@ FX_NAMES = {
     "complex64": "c64", "complex128": "c128", "bool": "b8",
 }  # fmt: skip
 
+FX_DTYPES = {short: dtype for dtype, short in FX_NAMES.items()}
+
 
 def fx_dtype(dtype: str) -> str:
     """Return the name that FX graphs print, or the name itself where there is none (`float8_e5m2`)."""
@@ -83,8 +82,6 @@ class Provenance(Compared, frozen=True):
             Empty where torch does not number them (2.8 and before).
         pre_to_post: FX node before the passes -> FX nodes after them.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     kernels: Names
     launches: Names

@@ -96,8 +96,6 @@ class NodeUser(Struct, frozen=True):
 class Buffer(Compared, frozen=True):
     """An output of a scheduler node."""
 
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
-
     name: str
     kind: str | None
     layout: BufferLayout | None
@@ -156,12 +154,15 @@ class LoopBody(Compared, frozen=True):
     expressions (`index0`); they may use `indirect0`, whose value a `set_indirect0` in a block defines.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
-
     var_ranges: tuple[tuple[str, Dim], ...]
     indexes: tuple[tuple[str, str], ...]
     blocks: tuple[Block, ...]
     span: Span | None = None
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The operations of all blocks, in order."""
+        return tuple(op for block in self.blocks for op in block.ops)
 
     def index(self, name: str) -> str | None:
         """Return the expression called `name`."""
@@ -217,6 +218,11 @@ class SchedulerNode(Compared, frozen=True):
             yield self
         for child in self.children:
             yield from child.leaves()
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The operations of its loop body; none without one."""
+        return self.body.ops if self.body else ()
 
     @property
     def reads(self) -> tuple[Dep, ...]:

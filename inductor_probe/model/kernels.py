@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -37,8 +37,6 @@ class Passed(Struct, frozen=True):
 
 class KernelLaunch(Compared, frozen=True):
     """A launch, its parameters matched with what is passed. `keywords` are passed by name: stream, grid."""
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     passed: tuple[Passed, ...]
     span: Span
@@ -108,8 +106,6 @@ class KernelRow(Compared, frozen=True):
             that GPU's figures are not known.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
-
     graph: str
     name: str
     backend: str
@@ -120,17 +116,17 @@ class KernelRow(Compared, frozen=True):
     fx_proofs: tuple[KernelFx, ...]
     ops: tuple[str, ...]
     sources: tuple[SourceLine, ...]
-    args: tuple[KernelArg, ...]
-    launches: tuple[KernelLaunch, ...]
-    bytes_read: Dim | None
-    bytes_written: Dim | None
-    loads: int | None
-    stores: int | None
-    reductions: int | None
-    chooses: tuple[str, ...]
-    details: KernelDetails | None
-    traits: tuple[str, ...]
-    remarks: tuple[Remark, ...]
+    args: tuple[KernelArg, ...] = ()
+    launches: tuple[KernelLaunch, ...] = ()
+    bytes_read: Dim | None = None
+    bytes_written: Dim | None = None
+    loads: int | None = None
+    stores: int | None = None
+    reductions: int | None = None
+    chooses: tuple[str, ...] = ()
+    details: KernelDetails | None = None
+    traits: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     source: Annotated[str, UNWRITTEN] = ""
     span: Span | None = None
     recorded_read: int | None = None
@@ -138,6 +134,13 @@ class KernelRow(Compared, frozen=True):
     symbols: tuple[Symbol, ...] = ()
     decisions: tuple[Decision, ...] = ()
     bound: KernelBound | None = None
+
+    @property
+    def moved(self) -> int | None:
+        """The bytes that it reads and writes, symbolic sizes as they were when it was compiled."""
+        read = self.bytes_read if self.recorded_read is None else self.recorded_read
+        written = self.bytes_written if self.recorded_written is None else self.recorded_written
+        return read + written if isinstance(read, int) and isinstance(written, int) else None
 
 
 class KernelsOutput(Output, frozen=True, kw_only=True):

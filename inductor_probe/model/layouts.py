@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -100,8 +100,6 @@ class GeneratedAccess(Compared, frozen=True):
         span: the line of `output_code.py`.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
-
     form: Literal["vector", "element", "block", "none"]
     loop: str | None = None
     stride: Dim | None = None
@@ -131,8 +129,6 @@ class Access(Compared, frozen=True):
         parts: the views of the buffer that a library call is passed; none where it is passed all of it.
         generated: the same access in the text of `kernel`; None where it could not be identified there.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     node: str
     kernel: str | None
@@ -196,8 +192,6 @@ class LayoutRow(Compared, frozen=True):
         evidence: facts with the place each was read from.
         causes: why it has this layout, as far as that was recorded and one buffer was asked for.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("evidence",)
 
     graph: str
     buffer: str

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from inductor_probe.model.layouts import Origin
 from inductor_probe.model.proof import Proof
-from inductor_probe.model.record import Compared
+from inductor_probe.model.record import Compared, collected
 from inductor_probe.model.span import SourceLine, Span
 
 
@@ -98,32 +98,33 @@ class Links(Struct, frozen=True, dict=True):
 
     def of_kernel(self, kernel: str) -> tuple[NodeLink, ...]:
         """Return the nodes that run in `kernel`, in order."""
-        return tuple(link for link in self.nodes.values() if link.kernel == kernel)
+        return self._nodes_by_kernel.get(kernel, ())
+
+    def of_nodes(self, names: Iterable[str]) -> tuple[NodeLink, ...]:
+        """Return the links of some nodes, as far as they have one."""
+        return tuple(self.nodes[name] for name in names if name in self.nodes)
 
     def fx_of_kernel(self, kernel: str) -> tuple[KernelFx, ...]:
         """Return the FX nodes of `kernel`, those that torch lists first."""
-        return tuple(self._by_kernel.get(kernel, ()))
+        return self._by_kernel.get(kernel, ())
 
     def kernels_of_fx(self, fx: str) -> tuple[KernelFx, ...]:
         """Return the kernels of the FX node `fx`, in the order of the code."""
-        return tuple(self._by_fx.get(fx, ()))
+        return self._by_fx.get(fx, ())
 
     @cached_property
-    def _by_kernel(self) -> dict[str, list[KernelFx]]:
-        return _grouped((pair.kernel, pair) for pair in self.kernel_fx)
+    def _nodes_by_kernel(self) -> Mapping[str | None, tuple[NodeLink, ...]]:
+        return collected((link.kernel, link) for link in self.nodes.values())
 
     @cached_property
-    def _by_fx(self) -> dict[str, list[KernelFx]]:
-        return _grouped((pair.fx, pair) for pair in self.kernel_fx)
+    def _by_kernel(self) -> Mapping[str, tuple[KernelFx, ...]]:
+        return collected((pair.kernel, pair) for pair in self.kernel_fx)
+
+    @cached_property
+    def _by_fx(self) -> Mapping[str, tuple[KernelFx, ...]]:
+        return collected((pair.fx, pair) for pair in self.kernel_fx)
 
     @property
     def unlinked(self) -> tuple[NodeLink, ...]:
         """Nodes that must run somewhere, and whose kernel could not be proved."""
         return tuple(link for link in self.nodes.values() if link.is_unlinked)
-
-
-def _grouped(pairs: Iterable[tuple[str, KernelFx]]) -> dict[str, list[KernelFx]]:
-    groups: dict[str, list[KernelFx]] = {}
-    for name, pair in pairs:
-        groups.setdefault(name, []).append(pair)
-    return groups

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -67,8 +67,6 @@ class NodeRow(Compared, frozen=True):
         users: nodes that use its buffers, and `OUTPUT`.
         subgraph: whose node it is (`true_graph_0`), None for the graph's own.
     """
-
-    uncompared: ClassVar[tuple[str, ...]] = ("span",)
 
     graph: str
     node: str

@@ -18,10 +18,11 @@ _Value = TypeVar("_Value")
 class Compared(Struct, frozen=True, eq=False):
     """A record that equals another where all fields but `uncompared` do: the same, in another place.
 
-    For example, a node of one dump and that of another are equal though they stand in other lines.
+    For example, a node of one dump and that of another are equal though they stand in other lines. A record
+    of which more, or something else, does not count says so.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ()
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "lines", "evidence")
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -56,9 +57,19 @@ def docstring_parts(text: str) -> tuple[str, list[str]]:
     return whole.partition("\nRaises:")[0].strip(), entries
 
 
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
 def grouped(values: Iterable[_Value], key: Callable[[_Value], _Key]) -> dict[_Key, list[_Value]]:
     """Return values by what `key` says of each; groups and what is in them keep their order."""
+    return {name: [*group] for name, group in collected((key(value), value) for value in values).items()}
+
+
+def collected(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, tuple[_Value, ...]]:
+    """Return the values of each key, keys and values in their order."""
     groups: dict[_Key, list[_Value]] = {}
-    for value in values:
-        groups.setdefault(key(value), []).append(value)
-    return groups
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in groups.items()}

@@ -5,8 +5,8 @@ A remark holds no sentence. `report/words` makes one of its code and numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -135,8 +135,6 @@ class Remark(Compared, frozen=True):
         decisions: recorded decisions of the compiler that say why it is so.
     """
 
-    uncompared: ClassVar[tuple[str, ...]] = ("evidence",)
-
     code: RemarkCode
     kind: RemarkKind
     subject: Subject
@@ -168,12 +166,16 @@ def by_cost(remark: Remark) -> tuple[bool, int]:
     return remark.kind != "hazard", 1 if remark.cost is None else -remark.cost
 
 
+def known_numbers(numbers: Iterable[tuple[str, Number | None]]) -> tuple[tuple[str, Number], ...]:
+    """Return the numbers of a remark that are known."""
+    return tuple((name, value) for name, value in numbers if value is not None)
+
+
 def measured(
     code: RemarkCode, kind: RemarkKind, subject: Subject, numbers: Mapping[str, Number | None] | None = None
 ) -> Remark:
     """Return a remark about what was measured; values that are None are not known, and left out."""
-    known = tuple((name, value) for name, value in (numbers or {}).items() if value is not None)
-    return Remark(code, kind, subject, known, knowledge="measured")
+    return Remark(code, kind, subject, known_numbers((numbers or {}).items()), knowledge="measured")
 
 
 def failed_compile(
@@ -192,5 +194,4 @@ def failed_compile(
     numbers = [("process", process), *((name, getattr(failure, name)) for name in names)]
     numbers.append(("suppressed", "config.suppress_errors" if failure.suppressed else None))
     numbers.append(("more", more or None))
-    known = tuple((name, value) for name, value in numbers if value is not None)
-    return Remark("compile-failed", "hazard", subject, known, knowledge="recorded")
+    return Remark("compile-failed", "hazard", subject, known_numbers(numbers), knowledge="recorded")

@@ -59,6 +59,16 @@ class SourceLine(Struct, frozen=True):
     code: str
 
     @property
+    def place(self) -> tuple[str, int]:
+        """Where it is."""
+        return self.path, self.line
+
+    @property
+    def short(self) -> str:
+        """`net.py:12`, whatever folder it is in."""
+        return f"{self.path.rpartition('/')[2]}:{self.line}"
+
+    @property
     @written
     def installed(self) -> bool:
         """Whether it is a line of an installed package, or of torch itself, and not of the user's."""

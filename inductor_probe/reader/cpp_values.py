@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -11,8 +12,7 @@ from inductor_probe.backends.brackets import split_arguments
 from inductor_probe.model.ir import BufferLayout, Dim, as_dim
 
 _SUFFIX = re.compile(r"(?<![\w.])(\d+)U?L{1,2}\b")
-_DTYPE = re.compile(r"(?:cached|aoti)_torch_dtype_(?P<name>\w+?)(?:\(\))?")
-_DEVICE = re.compile(r"(?:cached|aoti)_torch_device_type_(?P<name>\w+?)(?:\(\))?")
+_ENUM = re.compile(r"(?:cached|aoti)_torch_(?P<kind>dtype|device_type)_(?P<name>\w+?)(?:\(\))?")
 _DEVICE_TYPES = {"0": "cpu", "1": "cuda", "12": "xpu", "13": "mps"}
 """`DeviceType` in torch/headeronly/core/DeviceType.h."""
 
@@ -88,16 +88,10 @@ def is_balanced(text: str) -> bool:
     return depth == 0
 
 
-def dtype_of(text: str) -> str | None:
-    """Return `float32` of `cached_torch_dtype_float32`."""
-    match = _DTYPE.fullmatch(text.strip())
-    return match["name"] if match else None
-
-
-def device_of(text: str) -> str | None:
-    """Return `cpu` of `cached_torch_device_type_cpu`."""
-    match = _DEVICE.fullmatch(text.strip())
-    return match["name"] if match else None
+def enumerated(kind: Literal["dtype", "device_type"], text: str) -> str | None:
+    """Return `float32` of `cached_torch_dtype_float32`, `cpu` of `cached_torch_device_type_cpu`."""
+    match = _ENUM.fullmatch(text.strip())
+    return match["name"] if match and match["kind"] == kind else None
 
 
 def view_parts(text: str) -> tuple[str, tuple[Dim, ...] | None, tuple[Dim, ...] | None, Dim]:

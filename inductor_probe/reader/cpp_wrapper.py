@@ -47,8 +47,7 @@ from inductor_probe.reader.cpp_statements import FORMS, PLUMBING, SILENT, statem
 from inductor_probe.reader.cpp_values import (
     braced_dims,
     declared_constants,
-    device_of,
-    dtype_of,
+    enumerated,
     expected_inputs,
     is_balanced,
     tuple_text,
@@ -274,7 +273,7 @@ class _CppReader:
         span = Span(self.path, self.first + number, self.first + last)
         for kind, pattern in FORMS:
             match = pattern.fullmatch(statement)
-            if match and getattr(self, f"_{kind}")(match, span, number):
+            if match and getattr(self, f"_{kind}")(match, span, number) is not False:
                 return
         self._branch(statement)
         if not SILENT.fullmatch(statement):
@@ -296,28 +295,28 @@ class _CppReader:
         elif statement.endswith("{"):
             self.blocks.append(scalar or statement == "while (1) {")
 
-    # One method for each kind of statement; False when it is not of that kind after all.
+    # One method for each kind of statement; it returns False when it is not of that kind after all.
 
-    def _input(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _input(self, match: re.Match[str], span: Span, number: int) -> None:
         self.inputs[int(match["place"])] = match["name"]
-        return True
 
-    def _symbol(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _symbol(self, match: re.Match[str], span: Span, number: int) -> None:
         value = _OF_INPUT.sub(r"\1.\2(\3)", without_suffixes(match["value"]))
         self._name_size(SizeSymbol(match["name"], value, span))
-        return True
 
-    def _constant(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _constant(self, match: re.Match[str], span: Span, number: int) -> None:
         facts = self.constants.get(int(match["place"]), {})
         size, stride = (braced_dims(facts.get(key, "{}")) for key in ("shape", "stride"))
         extras = ((key, facts[key].strip('"')) for key in ("original_fqn", "data_size") if key in facts)
-        device, dtype = device_of(facts.get("device_type", "")), dtype_of(facts.get("dtype", ""))
+        device, dtype = (
+            enumerated("device_type", facts.get("device_type", "")),
+            enumerated("dtype", facts.get("dtype", "")),
+        )
         layout = constant_layout(device, dtype, size, stride, tuple(extras))
         name = match["name"]
         self.allocations[name] = Allocation(name, "constant", layout if facts else None, None, span)
-        return True
 
-    def _frozen(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _frozen(self, match: re.Match[str], span: Span, number: int) -> None:
         """Note a constant of a frozen graph, which the Python around passes behind the inputs."""
         name = match["name"]
         example = self.examples.get(name)
@@ -325,58 +324,48 @@ class _CppReader:
         if example is not None and example.size is not None:
             layout = constant_layout(example.device, example.dtype, example.size, example.stride)
         self.allocations[name] = Allocation(name, "constant", layout, None, span)
-        return True
 
-    def _array(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _array(self, match: re.Match[str], span: Span, number: int) -> None:
         items = "" if match["items"] == "nullptr" else match["items"]
         self.arrays[match["name"]] = tuple(
             without_suffixes(item) for item in split_arguments(items) if item.strip()
         )
-        return True
 
-    def _passed(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _passed(self, match: re.Match[str], span: Span, number: int) -> None:
         self.dispatched = tuple(map(self._value, split_arguments(match["items"])))
-        return True
 
-    def _list(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _list(self, match: re.Match[str], span: Span, number: int) -> None:
         self.lists[match["name"]] = []
-        return True
 
-    def _item_of(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _item_of(self, match: re.Match[str], span: Span, number: int) -> None:
         self.lists.setdefault(match["list"], []).append(self._value(match["value"]))
-        return True
 
-    def _schema(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _schema(self, match: re.Match[str], span: Span, number: int) -> None:
         self.schema = f"{match['name']}.{match['overload']}" if match["overload"] else match["name"]
         self.named = number
-        return True
 
-    def _boxed_call(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _boxed_call(self, match: re.Match[str], span: Span, number: int) -> None:
         args = tuple(self.lists.pop(match["list"], ()))
         span = replace(
             span, first=self.first + (self.named or number)
         )  # the operator is named above its call
         self._call_extern(ExternCall(self.schema, args, (), span, comment=self._comment(number)))
-        return True
 
-    def _python_call(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _python_call(self, match: re.Match[str], span: Span, number: int) -> None:
         operator, *args = self.lists.pop(match["list"], None) or ["?"]
         self._call_extern(
             ExternCall(operator.strip('"'), tuple(args), (), span, comment=self._comment(number))
         )
-        return True
 
-    def _alias(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _alias(self, match: re.Match[str], span: Span, number: int) -> None:
         self.views[match["name"]] = self._value(match["value"])
-        return True
 
-    def _result(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _result(self, match: re.Match[str], span: Span, number: int) -> None:
         if self.externs:  # what the operator returns stands where its arguments stood
             last = self.externs[-1]
             self.externs[-1] = replace(last, outputs=(*last.outputs, match["name"]))
             self.steps[self.steps.index(last)] = self.externs[-1]
         self._allocate(Allocation(match["name"], "new", None, None, span))
-        return True
 
     def _handle(self, match: re.Match[str], span: Span, number: int) -> bool:
         name, value = match["name"], match["value"]
@@ -440,15 +429,16 @@ class _CppReader:
         if known is None or known.layout is None or allocation.layout is not None:
             self.allocations[allocation.name] = allocation
 
-    def _output(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _output(self, match: re.Match[str], span: Span, number: int) -> None:
         self.returns[int(match["place"])] = self._value(match["value"])
-        return True
 
     _returned = _output
 
-    def _sized(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _sized(self, match: re.Match[str], span: Span, number: int) -> None:
         name, size, stride, *more = split_arguments(match["arguments"])
-        dtype = dtype_of(more[1]) if len(more) > 1 else None  # of what an operator returned, since torch 2.14
+        dtype = (
+            enumerated("dtype", more[1]) if len(more) > 1 else None
+        )  # of what an operator returned, since torch 2.14
         layout = BufferLayout("Input", None, dtype, braced_dims(size), braced_dims(stride))
         known = self.allocations.get(name)
         if name in self.inputs.values():
@@ -456,11 +446,9 @@ class _CppReader:
         elif known is None or known.layout is None:
             kind, of = (known.kind, known.of) if known else ("new", None)
             self.allocations[name] = Allocation(name, kind, replace(layout, kind="Allocation"), of, span)
-        return True
 
-    def _item(self, match: re.Match[str], span: Span, number: int) -> bool:
+    def _item(self, match: re.Match[str], span: Span, number: int) -> None:
         self._name_size(SizeSymbol(match["name"], f"{match['value']}.item()", span))
-        return True
 
     def _number(self, match: re.Match[str], span: Span, number: int) -> bool:
         if "(" in match["value"] and not re.match(r"[\w ()+\-*/,:<>?!=&|.]*$", match["value"]):
@@ -472,10 +460,10 @@ class _CppReader:
         call, arguments = match["call"], split_arguments(match["arguments"])
         if _EMPTY.fullmatch(call) and len(arguments) >= 7:
             size, stride = (self._dims(text) for text in arguments[1:3])
-            device, index = device_of(arguments[4]), arguments[5].strip()
+            device, index = enumerated("device_type", arguments[4]), arguments[5].strip()
             if device not in (None, "cpu"):
                 device = f"{device}:{index}" if index.isdigit() else f"{device}:0"
-            layout = BufferLayout("Allocation", device, dtype_of(arguments[3]), size, stride)
+            layout = BufferLayout("Allocation", device, enumerated("dtype", arguments[3]), size, stride)
             self.handles[arguments[-1].strip().lstrip("&")] = layout
             return True
         if call == "aoti_torch_new_tensor_handle":  # codegen_reinterpret_view: the same memory once more
@@ -488,7 +476,7 @@ class _CppReader:
             return True
         if call == _FROM_POOL and len(arguments) >= 7:
             size, stride = (self._dims(text) or () for text in arguments[4:6])
-            layout = BufferLayout("Allocation", None, dtype_of(arguments[2]), size, stride)
+            layout = BufferLayout("Allocation", None, enumerated("dtype", arguments[2]), size, stride)
             self.pooled[arguments[-1].strip().lstrip("&")] = (arguments[0].strip(), layout)
             return True
         if call == _ASSIGN:

@@ -200,13 +200,8 @@ def _gpu_of(manifest: Manifest | None) -> GpuTarget | str | None:
 def _of_package(folder: GraphDir, reader: _GraphReader) -> CompiledGraph:
     """Read the graph of a package of AOTInductor: its code, and which FX nodes its kernels are made from."""
     return CompiledGraph(
-        folder=folder,
-        torch_version=None,
-        pre=(),
-        post=(),
+        folder,
         code=reader.code(),
-        fx=None,
-        record=None,
         provenance=(
             reader.read(KERNEL_INFORMATION, parse_provenance)
             if (folder.path / KERNEL_INFORMATION).exists()
@@ -309,10 +304,13 @@ class _GraphReader:
 
     def nodes(self, name: str) -> tuple[SchedulerNode, ...]:
         """Read the nodes of the graph from an IR file, then those of its subgraphs, each from its own."""
-        folding = f".{FOLDING}."
+
+        def parse(text: str, path: Path) -> IrFile:
+            """Read a file; of what folds constants, with names that the graph does not have."""
+            return parse_ir(qualified(text, FOLDING) if f".{FOLDING}." in path.name else text, path)
+
         names = [name, *(path.name for path in self._of_subgraphs(name))]
-        files = (self.read(part, _parse_folding if folding in part else parse_ir) for part in names)
-        return tuple(node for file in files if file for node in file.nodes)
+        return tuple(node for part in names if (file := self.read(part, parse)) for node in file.nodes)
 
     def _of_subgraphs(self, name: str) -> list[Path]:
         """Return `ir_post_fusion.true_graph_0.txt` and the like, which `probe dump` keeps."""
@@ -354,11 +352,6 @@ class _GraphReader:
         self.files.append(FileRead(path, lines, unread))
         self.problems.extend(problems)
         return parsed
-
-
-def _parse_folding(text: str, path: Path) -> IrFile:
-    """Read the IR of what folds constants, with names that the graph does not have."""
-    return parse_ir(qualified(text, FOLDING), path)
 
 
 def _part(read: Callable[[], _Part], problems: list[Problem], otherwise: _Part) -> _Part:

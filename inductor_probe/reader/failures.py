@@ -123,7 +123,8 @@ def failure_of(
     if exception in ("CppCompileError", "CUDACompileError"):
         stage = "cpp-compiler"
     target, executing = _TARGET.search(text), _EXECUTING.search(text)
-    user = _FRAME.findall(stack) or _FRAME.findall(_from_first(text, _USER_STACK))
+    of_user = next((text[text.index(mark) :] for mark in _USER_STACK if mark in text), "")
+    user = _FRAME.findall(stack) or _FRAME.findall(of_user)
     user = [
         frame for frame in user if not _OF_TORCH.search(frame[0])
     ] or user  # a custom op is called in torch
@@ -181,8 +182,3 @@ def _message(exception: str, text: str) -> str:
     paragraph = text.strip().partition("\n\n")[0]
     message = _MORE.sub("", " ".join(line.strip() for line in paragraph.splitlines())).rstrip(".")
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]} ..."
-
-
-def _from_first(text: str, marks: Iterable[str]) -> str:
-    """Return `text` from the first of the marks on that it has, in their order; nothing without one."""
-    return next((text[text.index(mark) :] for mark in marks if mark in text), "")

@@ -28,7 +28,7 @@ from inductor_probe.files import json_of
 from inductor_probe.model.fx import FxGraph, FxNode, Names, Provenance, Runnable
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, SourceLine, Span, too_many_problems
 from inductor_probe.reader.python_text import parse_expression
-from inductor_probe.reader.values import shorten
+from inductor_probe.reader.values import listed_names, shorten
 
 _LOCATION = re.compile(
     r"\s*# File: (?P<path>.+?):(?P<line>\d{1,9})(?: in (?P<function>\S+?))?, code: (?P<code>.*)"
@@ -102,7 +102,7 @@ def parse_fx_graph(text: str, path: Path) -> FxGraph:
             span = Span(path, number, number)
             inputs = tuple(
                 FxNode(name, "placeholder", _type(types.get(name)), None, span=span)
-                for name in tree_names(match["names"])
+                for name in listed_names(match["names"])
             )
             known.update(node.name for node in inputs)
         elif match := _CLASS.fullmatch(line):
@@ -154,11 +154,6 @@ def _node(line: re.Match[str], source: SourceLine | None, known: set[str], span:
         target, arguments = value, ""
     used = tuple(dict.fromkeys(word for word in _USED.findall(arguments) if word in known))
     return FxNode(line["name"], target, _type(line["type"]), source, arguments, used, span)
-
-
-def tree_names(text: str) -> tuple[str, ...]:
-    """Return the names of `arg0_1, arg1_1, `."""
-    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def _type(text: str | None) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from inductor_probe.model.code import PLACEHOLDER, FragmentNode, KernelComment
 from inductor_probe.model.span import Span
+from inductor_probe.reader.values import listed_names
 
 _ATEN = re.compile(
     r"# (?:(?:Topologically Sorted|Unsorted) )?Source Nodes: \[.*?\], Original ATen: \[(?P<names>.*)\]"
@@ -51,11 +52,11 @@ def parse_kernel_comment(lines: Sequence[str], span: Span | None = None) -> Kern
         if match := _NODE.match(line):
             fragment.append(_node(match))
         elif match := _MAPPING.fullmatch(line):
-            mapping.append((match["source"], _names(match["names"])))
+            mapping.append((match["source"], listed_names(match["names"])))
         elif match := _ATEN.match(line):
-            aten = _names(match["names"])
+            aten = listed_names(match["names"])
         elif match := _RETURN.fullmatch(line):
-            returns = tuple(name.removeprefix("%") for name in _names(match["names"]))
+            returns = tuple(name.removeprefix("%") for name in listed_names(match["names"]))
         elif match := _HANDLE.fullmatch(line):
             handle = int(match["number"])
         elif match := _PATH.fullmatch(line):
@@ -77,7 +78,3 @@ def _node(match: re.Match[str]) -> FragmentNode:
         return FragmentNode(match["name"], PLACEHOLDER, match["type"])
     inputs = tuple(dict.fromkeys(_INPUT.findall(match["args"])))
     return FragmentNode(match["name"], match["target"], match["type"], inputs)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for part in text.split(",") if (name := part.strip()))

@@ -52,9 +52,9 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     if written_in_cpp := _cpp_wrapper(module.tree, path, lines, problems):
         return replace(written_in_cpp, problems=(*problems, *written_in_cpp.problems))
     kernels = _kernels(module.tree, path, lines, problems)
-    functions = _functions(module.tree.body)
+    functions = functions_in(module.tree.body)
     classes = (part for part in module.tree.body if isinstance(part, ast.ClassDef) and part.name == "Runner")
-    methods = _functions(runner.body) if (runner := next(classes, None)) else {}
+    methods = functions_in(runner.body) if (runner := next(classes, None)) else {}
     call = functions.get("call") or methods.get("call")
     added = added_code(module.tree)
     others = [
@@ -111,7 +111,8 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     )
 
 
-def _functions(body: list[ast.stmt]) -> dict[str, ast.FunctionDef]:
+def functions_in(body: list[ast.stmt]) -> dict[str, ast.FunctionDef]:
+    """Return the functions that are defined in a body, by name."""
     return {part.name: part for part in body if isinstance(part, ast.FunctionDef)}
 
 
@@ -141,7 +142,7 @@ def _cpp_wrapper(
     if source is None:
         return None
     reader = WrapperReader(path, lines, frozenset())
-    for name, function in _functions(tree.body).items():
+    for name, function in functions_in(tree.body).items():
         if name in _EXAMPLES:
             reader.example_inputs(function)
     outputs = (int(match[1]) for line in lines if (match := _OUTPUTS.fullmatch(line)))

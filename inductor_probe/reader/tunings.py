@@ -32,10 +32,11 @@ from typing import Any
 
 from inductor_probe.backends.brackets import split_arguments
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.files import LARGEST_JSON, read_text
+from inductor_probe.files import LARGEST_JSON, object_of, read_text
 from inductor_probe.model.autotuning import CHOICES_NAME, TemplateChoice, Tuning, TuningsRead
 from inductor_probe.model.code import Kernel, Pairs
 from inductor_probe.model.logs import Autotune
+from inductor_probe.model.record import grouped
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader.logs.lines import LogBounds, log_places, raw_lines, read_raw_line
 
@@ -88,11 +89,11 @@ def _choice(row: dict[str, Any]) -> TemplateChoice:
 
 def _by_torch(path: Path, text: str, problems: list[Problem]) -> Iterator[Tuning]:
     """Lines of one operation follow each other, and say the same of it."""
-    groups: dict[str, list[tuple[Span, dict[str, Any]]]] = {}
-    for span, row in _objects(path, text, problems):
-        key = json.dumps([row.get(name) for name in _OF_OPERATION], sort_keys=True)
-        groups.setdefault(key, []).append((span, row))
-    for rows in groups.values():
+
+    def same(place: tuple[Span, dict[str, Any]]) -> str:
+        return json.dumps([place[1].get(name) for name in _OF_OPERATION], sort_keys=True)
+
+    for rows in grouped(_objects(path, text, problems), same).values():
         (first, row), (last, _) = rows[0], rows[-1]
         nodes = row.get("input_nodes")
         yield Tuning(
@@ -123,18 +124,10 @@ def _objects(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[S
         if not line.strip():
             continue
         span = Span(path, number, number)
-        if (row := _object(line)) is not None:
+        if (row := object_of(line)) is not None:
             yield span, row
         else:
             problems.append(Problem("not a line of JSON: cut off while it was written?", span))
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def tuning_of_log(block: Autotune) -> Tuning:
@@ -330,7 +323,7 @@ def _is_of(kernel: Kernel, cache: Path, path: Path, values: dict[str, Any]) -> b
 
 def _values(path: Path, problems: list[Problem]) -> dict[str, Any]:
     try:
-        values = _object(read_text(path, largest=LARGEST_JSON))
+        values = object_of(read_text(path, largest=LARGEST_JSON))
     except ProbeError as error:
         problems.append(Problem(str(error)))
         return {}

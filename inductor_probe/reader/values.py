@@ -312,6 +312,11 @@ def _bool(text: str) -> bool:
     raise ValueError(f"not a bool: {shorten(text)}")
 
 
+def listed_names(text: str) -> tuple[str, ...]:
+    """Return the names of `arg0_1, arg1_1, `."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
 def shorten(text: str) -> str:
     """Cut a text for a message."""
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -112,16 +112,14 @@ class WrapperReader:
                     self._statement(statement)
         self.others.append(WrapperFunction(function.name, inputs, returns, self._span(function)))
 
-    def _block(self, body: list[ast.stmt]) -> None:
-        for statement in body:
-            self._statement(statement)
-
     def _statement(self, statement: ast.stmt) -> None:
         match statement:
             case ast.If(body=inner, orelse=other) | ast.While(body=inner, orelse=other):
-                self._block([*inner, *other])
+                for part in (*inner, *other):
+                    self._statement(part)
             case ast.With(body=inner) | ast.For(body=inner):
-                self._block(inner)
+                for part in inner:
+                    self._statement(part)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self._assign(name, value, statement)
             case ast.Assign(targets=[ast.Tuple(elts=elements)], value=ast.Call() as call):

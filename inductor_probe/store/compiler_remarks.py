@@ -6,7 +6,6 @@ on a text that was changed since are left out.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from msgspec import Struct
 
 from inductor_probe import __version__
 from inductor_probe.errors import UnreadableError
-from inductor_probe.files import LARGEST_JSON, json_of, read_text, write_whole
+from inductor_probe.files import LARGEST_JSON, digest_of, json_of, read_text, write_whole
 from inductor_probe.model.assembly import REMARKS_NAME, KernelRemarks
 from inductor_probe.model.codec import from_json, to_json
 
@@ -25,11 +24,6 @@ class _Index(Struct, frozen=True):
 
     probe: str
     kernels: tuple[KernelRemarks, ...]
-
-
-def digest_of(source: str) -> str:
-    """Return a digest of a kernel's text."""
-    return hashlib.sha256(source.encode()).hexdigest()
 
 
 def keep_remarks(graph: Path, remarks: KernelRemarks) -> None:

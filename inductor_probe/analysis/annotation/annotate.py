@@ -26,6 +26,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.kernels import KernelLaunch
+from inductor_probe.model.record import collected
 from inductor_probe.model.span import SourceLine
 
 _INCLUDE = re.compile(r'^#include "(?P<path>[^"\n]*\.h)"', re.MULTILINE)
@@ -74,7 +75,7 @@ def nodes_of_lines(graph: CompiledGraph, kernel: str) -> dict[int, tuple[str, ..
     """
     annotator = _Annotator(graph, index_of(graph).kernels[kernel], None)
     names = {
-        row + annotator._moved: tuple(dict.fromkeys(n for one in origins for n in (*one.nodes, *one.shared)))
+        row + annotator._moved: tuple(dict.fromkeys(name for one in origins for name in one.concerned))
         for row, origins in annotator._origins().items()
     }
     return {row: nodes for row, nodes in sorted(names.items()) if nodes}
@@ -153,7 +154,8 @@ class _Annotator:
         self._source = kernel.source.strip("\n")
         self._lines = self._source.split("\n")
         self._sentence = sentence or str
-        self._causes = _decisions_of_code(graph, kernel.name) if sentence else ()
+        causes = graph_causes(graph, [kernel.name]).causes if sentence else ()
+        self._causes = [cause for cause in causes if cause.direct and cause.decision is not None]
         self._accesses = _non_contiguous_accesses(self._causes)
 
     def text(self, line_directives: bool) -> str:
@@ -218,13 +220,13 @@ class _Annotator:
         texts = list(dict.fromkeys(text for origin in origins if (text := self._origin_text(origin))))
         if not texts:
             return None
-        nodes = [name for origin in origins for name in (*origin.nodes, *origin.shared)]
+        nodes = [name for origin in origins for name in origin.concerned]
         lines: dict[tuple[str, int], SourceLine] = {}
         for node in dict.fromkeys(nodes):
             sources = self._sources(node)
             if len(sources) > 1:
                 sources = self._sources_of_calls(node, origins[0].calls) or sources
-            lines.update({(line.path, line.line): line for line in sources})
+            lines.update({line.place: line for line in sources})
         where = _either([f"{_SEPARATOR.split(line.path)[-1]}:{line.line}" for line in lines.values()])
         more = f" | {len(texts) - _MOST} more" if len(texts) > _MOST else ""
         text = " | ".join(texts[:_MOST]) + more + (f", {where}" if where else "")
@@ -271,10 +273,13 @@ class _Annotator:
         mine = {
             row: origins[0]
             for row, origins in self._origins().items()
-            if any(node in (*origin.nodes, *origin.shared) for origin in origins)
+            if any(node in origin.concerned for origin in origins)
         }
+        function = called.strip("_")  # which `std::exp` is of `exp`
         named = [
-            row for row, origin in mine.items() if any(_same_function(called, one) for one in origin.calls)
+            row
+            for row, origin in mine.items()
+            if any(one.rpartition("::")[2].strip("_") == function for one in origin.calls)
         ]
         sign = _SIGN_OF.get(called, f"{called}(")
         signed = [row for row in mine if sign in self._lines[row - 1].partition("=")[2]]
@@ -292,7 +297,7 @@ class _Annotator:
         for row, origins in self._origins().items():
             if all(origin.nodes == (node,) or node in origin.shared for origin in origins):
                 sure.add(row)
-            elif not any(node in (*origin.nodes, *origin.shared) for origin in origins):
+            elif not any(node in origin.concerned for origin in origins):
                 other.add(row)
         return RowsOfNode(frozenset(sure), frozenset(other))
 
@@ -308,7 +313,7 @@ class _Annotator:
     def _nodes_in(self, nest: LoopNest, origins: dict[int, LineOrigin]) -> tuple[str, ...]:
         """Return the nodes that the lines of a loop nest compute for."""
         inside = (origins.get(row - self._moved) for row in range(nest.line, nest.last + 1))
-        names = (name for origin in inside if origin for name in (*origin.nodes, *origin.shared))
+        names = (name for origin in inside if origin for name in origin.concerned)
         return tuple(dict.fromkeys(names))
 
     def _remarks(self, nest: int | None) -> Iterator[str]:
@@ -325,7 +330,7 @@ class _Annotator:
             stride
             for _, names in origin.uses
             for name in names
-            for node in (*origin.nodes, *origin.shared)
+            for node in origin.concerned
             for stride in self._accesses.get((node, name), ())
         ]
         return f"{text}; not contiguous ({' or '.join(dict.fromkeys(strides))})" if text and strides else text
@@ -355,9 +360,7 @@ class _Annotator:
 
     def _compiling(self, line_directives: bool) -> Iterator[str]:
         details = self._kernel.details
-        bits = None
-        if isinstance(details, CppFacts):
-            bits = vector_bits(self._graph, self._kernel.name, details)
+        bits = vector_bits(self._graph, self._kernel.name, details) if isinstance(details, CppFacts) else None
         flags = " ".join(portable_flags(bits))
         yield "the function is called `kernel`, as inductor wrote it"
         yield f"compile: g++ -c FILE {flags} -ITORCH/include"
@@ -385,11 +388,6 @@ class _Annotator:
                 decided += 1
                 headings[line] += [f"  {text}" for text in self._remarks(decided)]
         return headings
-
-
-def _same_function(called: str, function: str) -> bool:
-    """Whether a function that generated code calls computes an operator: `std::exp`, `max_propagate_nan`."""
-    return function.rpartition("::")[2].strip("_") == called.strip("_")
 
 
 def _with_line_directives(lines: Iterable[tuple[str, SourceLine | None]], file: str) -> Iterator[str]:
@@ -453,24 +451,14 @@ def _is_same_python(text: str, source: str) -> bool:
         return False
 
 
-def _decisions_of_code(graph: CompiledGraph, kernel: str) -> tuple[Cause, ...]:
-    """Return the recorded decisions about the loops of a kernel, or about nothing but its nodes."""
-    return tuple(
-        cause for cause in graph_causes(graph, [kernel]).causes if cause.direct and cause.decision is not None
-    )
-
-
 def _non_contiguous_accesses(causes: Sequence[Cause]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return by node and buffer how accesses fall short of contiguous ones: `stride -1`, `indirect access`.
 
     They are operands of decisions about vectors, which list them as tuples of equal lengths.
     """
-    accesses: dict[tuple[str, str], dict[str, None]] = {}
-    for cause in causes:
-        if cause.decision is not None:
-            for node, buffer, text in _accesses_of(cause.decision):
-                accesses.setdefault((node, buffer), {})[text] = None
-    return {key: tuple(texts) for key, texts in accesses.items()}
+    decisions = (cause.decision for cause in causes if cause.decision is not None)
+    accesses = (access for decision in decisions for access in _accesses_of(decision))
+    return collected(((node, buffer), text) for node, buffer, text in dict.fromkeys(accesses))
 
 
 def _accesses_of(decision: Decision) -> list[tuple[str, str, str]]:

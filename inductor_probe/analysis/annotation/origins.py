@@ -31,6 +31,7 @@ from inductor_probe.analysis.access import STORES
 from inductor_probe.analysis.annotation.statements import Statement
 from inductor_probe.model.code import PointerUse
 from inductor_probe.model.ir import Ref, SchedulerNode
+from inductor_probe.model.record import grouped
 
 # What generated code calls, and the operations that it may be generated for. Only those that identify one:
 # maxima, minima and selections come from clamps, masks and reductions alike.
@@ -73,6 +74,11 @@ class LineOrigin(Struct, frozen=True):
     shared: tuple[str, ...]
     uses: tuple[tuple[PointerUse, tuple[str, ...]], ...]
     calls: frozenset[str]
+
+    @property
+    def concerned(self) -> tuple[str, ...]:
+        """The nodes that it may belong to, and those that ask for its value."""
+        return (*self.nodes, *self.shared)
 
 
 def line_origins(
@@ -173,9 +179,8 @@ def _written(leaf: SchedulerNode) -> list[str]:
 
 def _operations(leaf: SchedulerNode) -> frozenset[str | float]:
     """Return the names of the operations of a node, and the constants in it."""
-    ops = [op for block in (leaf.body.blocks if leaf.body else ()) for op in block.ops]
-    constants = [op.args[0] for op in ops if op.target == "ops.constant" and op.args]
-    operations: set[str | float] = {op.target.removeprefix("ops.") for op in ops}
+    constants = [op.args[0] for op in leaf.ops if op.target == "ops.constant" and op.args]
+    operations: set[str | float] = {op.target.removeprefix("ops.") for op in leaf.ops}
     operations.update(
         float(value) if abs(value) <= sys.float_info.max else math.inf
         for value in constants
@@ -185,12 +190,9 @@ def _operations(leaf: SchedulerNode) -> frozenset[str | float]:
 
 
 def _only_copies(leaf: SchedulerNode) -> bool:
-    if leaf.body is None:
-        return True
-    ops = [op for block in leaf.body.blocks for op in block.ops]
-    loads = {op.result for op in ops if op.target == "ops.load"}
-    stored = (value for op in ops if op.target in STORES for value in op.args[2:3])
-    return any(isinstance(value, Ref) and value.name in loads for value in stored)
+    loads = {op.result for op in leaf.ops if op.target == "ops.load"}
+    stored = (value for op in leaf.ops if op.target in STORES for value in op.args[2:3])
+    return leaf.body is None or any(isinstance(value, Ref) and value.name in loads for value in stored)
 
 
 class _Origins:
@@ -311,11 +313,8 @@ class _Origins:
 
     def _narrow_by_order(self, candidates: dict[int, int]) -> None:
         """Of two values of a group, the one with the lower number is of no later node."""
-        groups: dict[int, list[Statement]] = {}
-        for statement in self._statements:
-            if statement.order is not None and candidates[statement.line]:
-                groups.setdefault(statement.group, []).append(statement)
-        for group in groups.values():
+        ordered = (one for one in self._statements if one.order is not None and candidates[one.line])
+        for group in grouped(ordered, lambda statement: statement.group).values():
             group.sort(key=lambda statement: statement.order or 0)
             narrowed = _rising([candidates[statement.line] for statement in group])
             if narrowed is not None:

@@ -114,11 +114,12 @@ def _pieces(
     pieces: dict[tuple[str, str], float] = {}
     for graph, cause in causes:
         timed = times.get(graph)
-        if timed is None or timed.call is None or (not cause.nodes and not _is_gone(cause)):
+        # Of a buffer that nothing writes any more nothing can be gained.
+        is_gone = not cause.nodes and all(subject.type == "buffer" for subject in cause.subjects)
+        if timed is None or timed.call is None or not (cause.nodes or is_gone):
             return None
         nodes = _changed_nodes(graphs[graph], cause)
-        linked = links(graphs[graph]).nodes
-        kernels = [kernel for node in nodes if node in linked and (kernel := linked[node].kernel)]
+        kernels = [link.kernel for link in links(graphs[graph]).of_nodes(nodes) if link.kernel]
         missing = [kernel for kernel in kernels if kernel not in timed.kernels]
         if missing and (
             not timed.libraries or any(name in index_of(graphs[graph]).kernels for name in missing)
@@ -139,11 +140,6 @@ def _largest_share(pieces: Mapping[tuple[str, str], float], times: Mapping[str, 
     return max((min(1.0, time / (times[graph].call or time)) for graph, time in seconds.items()), default=0.0)
 
 
-def _is_gone(cause: Cause) -> bool:
-    """Whether a decision is about a buffer that nothing writes any more: nothing can be gained there."""
-    return all(subject.type == "buffer" for subject in cause.subjects)
-
-
 def _changed_nodes(graph: CompiledGraph, cause: Cause) -> tuple[str, ...]:
     """Return the nodes whose code changes with a decision: those it is about, and readers of a buffer.
 
@@ -152,10 +148,8 @@ def _changed_nodes(graph: CompiledGraph, cause: Cause) -> tuple[str, ...]:
     if cause.topic not in _OF_READERS:
         return cause.nodes
     index = index_of(graph).nodes
-    leaves = [index.leaf[node] for node in cause.nodes if node in index.leaf]
-    readers = [
-        reader for leaf in leaves for buffer in leaf.outputs for reader in index.readers.get(buffer.name, ())
-    ]
+    buffers = (buffer.name for leaf in index.named(cause.nodes) for buffer in leaf.outputs)
+    readers = (reader for buffer in buffers for reader in index.readers.get(buffer, ()))
     return tuple(dict.fromkeys((*cause.nodes, *readers)))
 
 
@@ -187,7 +181,7 @@ def asked_changes(
         {
             cause.decision.number
             for cause in graph_causes(graph).causes
-            if cause.decision and _is_governed(cause, names)
+            if cause.decision and any(pair and pair[0] in names for pair in map(_pair, cause.changes))
         }
         for graph in (a, b)
     ]
@@ -197,10 +191,6 @@ def asked_changes(
         if (change.a and change.a.number in governed[0])
         or (change.b and (change.b.number in governed[1] or change.b.operand("flip") is not None))
     )
-
-
-def _is_governed(cause: Cause, names: set[str]) -> bool:
-    return any((pair := _pair(change)) is not None and pair[0] in names for change in cause.changes)
 
 
 def _pair(change: Change) -> tuple[str, str] | None:

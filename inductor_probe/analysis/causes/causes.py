@@ -91,7 +91,11 @@ def graph_causes(
         decisions = [one for one in decisions if one.kind != "fusion" or one.speculative]
         decisions += [final] if final and not final.speculative else []
     elif len(scopes) == 1:
-        decisions = list(_of_one(decisions, everything, scopes[0].nodes))
+        of_node = (  # of decisions about all nodes what they say of this one
+            untried_of_node(everything, one, scopes[0].nodes) if one.cause in ABOUT_MANY else one
+            for one in decisions
+        )
+        decisions = [one for one in of_node if one is not None]
     maker = _Maker(graph, times or Times())
     causes = [maker.cause(decision) for decision in decisions if not decision.speculative]
     if len(subjects) < 2:
@@ -130,16 +134,6 @@ def with_causes(graph: CompiledGraph, rows: Iterable[LayoutRow]) -> tuple[Layout
     )
 
 
-def _of_one(
-    decisions: Iterable[Decision], everything: Sequence[Decision], nodes: frozenset[str]
-) -> Iterator[Decision]:
-    """Yield decisions about a subject: of those about all nodes what they say of this one."""
-    for decision in decisions:
-        row = untried_of_node(everything, decision, nodes) if decision.cause in ABOUT_MANY else decision
-        if row is not None:
-            yield row
-
-
 def _order(cause: Cause, ranks: Mapping[str, int]) -> tuple[bool, int, float, int, int]:
     """Sort key: what is about the subject itself; then missed ones; then by time, and by bytes at stake."""
     return (
@@ -176,12 +170,12 @@ def _scope(graph: CompiledGraph, subject: Subject) -> _Scope:
 
 
 def _of_nodes(graph: CompiledGraph, nodes: Sequence[str]) -> _Scope:
-    index, linked = index_of(graph), links(graph).nodes
+    index = index_of(graph)
     leaves = [leaf for name in nodes if (leaf := index.nodes.leaf.get(name) or index.before.leaf.get(name))]
     return _Scope(
         nodes=frozenset(nodes),
         buffers=frozenset(buffer.name for leaf in leaves for buffer in leaf.outputs),
-        fx=frozenset(name for node in nodes if node in linked for name in linked[node].fx),
+        fx=frozenset(name for link in links(graph).of_nodes(nodes) for name in link.fx),
     )
 
 
@@ -226,16 +220,11 @@ class _Maker:
 
     def cause(self, decision: Decision) -> Cause:
         """Return a decision with whom it concerns, what is at stake, and what would turn it."""
-        index, linked = index_of(self._graph), links(self._graph).nodes
-        nodes = self._nodes(decision)
-        known = [linked[node] for node in nodes if node in linked]
-        kernels = tuple(dict.fromkeys(link.kernel for link in known if link.kernel))
-        fx = tuple(dict.fromkeys(name for link in known for name in link.fx))
-        if decision.subject_type == "fx":
-            fx = tuple(name for group in decision.subjects for name in group)
+        index, nodes = index_of(self._graph), self._nodes(decision)
+        kernels, fx = self._linked(nodes)
+        fx = decision.names if decision.subject_type == "fx" else fx
         nest = nest_of(self._graph, decision)
-        leaves = [leaf for node in nodes if (leaf := index.nodes.leaf.get(node))]
-        lines = [leaf.span for leaf in leaves if leaf.span]
+        lines = [leaf.span for leaf in index.nodes.named(nodes) if leaf.span]
         code = nest_span(self._graph, *nest) if nest else None
         times = self._times.pieces(kernels, nodes, nest)
         return Cause(
@@ -267,11 +256,8 @@ class _Maker:
                 yield self._of_remark(remark, nodes, kind)
 
     def _of_remark(self, remark: Remark, nodes: tuple[str, ...], kind: DecisionKind) -> Cause:
-        linked = links(self._graph).nodes
-        fx = tuple(dict.fromkeys(name for node in nodes if node in linked for name in linked[node].fx))
-        made = (linked[node].kernel for node in nodes if node in linked)
-        kernels = (remark.subject.name,) if remark.subject.type == "kernel" else tuple(filter(None, made))
-        kernels = tuple(dict.fromkeys(kernels))
+        kernels, fx = self._linked(nodes)
+        kernels = (remark.subject.name,) if remark.subject.type == "kernel" else kernels
         return Cause(
             kind=remark.kind,
             subjects=remark.subjects,
@@ -288,12 +274,17 @@ class _Maker:
             proved_kind=kind,
         )
 
+    def _linked(self, nodes: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the kernels that run nodes, and the FX nodes that they compute."""
+        linked = links(self._graph).of_nodes(nodes)
+        kernels = dict.fromkeys(link.kernel for link in linked if link.kernel)
+        return tuple(kernels), tuple(dict.fromkeys(name for link in linked for name in link.fx))
+
     def _nodes(self, decision: Decision) -> tuple[str, ...]:
-        index = index_of(self._graph)
-        names = [name for group in decision.subjects for name in group]
+        index, names = index_of(self._graph), decision.names
         match decision.subject_type:
             case "node":
-                return tuple(names)
+                return names
             case "buffer":
                 nodes = (index.nodes.producer.get(name) for name in names)
                 return tuple(dict.fromkeys(node for node in nodes if node))
@@ -310,7 +301,7 @@ class _Maker:
             case "node":
                 return tuple(Subject("node", "_".join(group)) for group in decision.subjects if group)
             case "buffer" | "fx" as type_:
-                return tuple(Subject(type_, name) for group in decision.subjects for name in group)
+                return tuple(Subject(type_, name) for name in decision.names)
         return (Subject("graph", self._graph.name),)
 
     def _cost(self, decision: Decision, nodes: Sequence[str]) -> int | None:
@@ -319,9 +310,8 @@ class _Maker:
         Of a pair it is what both use, also where torch counted none of it as shared; of buffers that have no
         memory it is nothing.
         """
-        if decision.subject_type == "buffer" and not any(
-            is_stored(self._graph, name) for group in decision.subjects for name in group
-        ):
+        stored = (is_stored(self._graph, name) for name in decision.names)
+        if decision.subject_type == "buffer" and not any(stored):
             return 0
         size = decision.operand("bytes")
         if isinstance(size, int) and not isinstance(size, bool):
@@ -332,7 +322,7 @@ class _Maker:
                 sizes = [shared_bytes(self._graph, *decision.subjects), counted]
                 return max((size for size in sizes if isinstance(size, int)), default=None)
             case "buffer", _:
-                traffic = [buffer_traffic(self._graph, name) for group in decision.subjects for name in group]
+                traffic = (buffer_traffic(self._graph, name) for name in decision.names)
                 known = [size for size in traffic if size is not None]
                 return sum(known) if known else None
         return node_traffic(self._graph, nodes) if nodes else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.analysis.index import parse_index
+from inductor_probe.analysis.index import merged_loops, parse_index
 from inductor_probe.catalogue.entries import By, GraphCondition, Source, Turn
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
@@ -22,30 +22,22 @@ def _has_longer_loop(decision: Decision, graph: CompiledGraph) -> bool:
     limit = decision.operand("range_limit") or decision.operand("factor")
     tiled = decision.operand("ranges")
     vectorised = tiled if isinstance(tiled, tuple) else ()
-    leaves = index_of(graph).nodes.leaf
-    sizes = [
-        size
-        for group in decision.subjects
-        for name in group
-        if name in leaves
-        for loops in leaves[name].sizes or ()
-        for size in loops
-    ]
+    leaves = index_of(graph).nodes.named(decision.names)
+    sizes = [size for leaf in leaves for loops in leaf.sizes or () for size in loops]
     others = [size for size in sizes if str(size) not in vectorised]
     return isinstance(limit, int | float) and any(isinstance(size, str) or size >= limit for size in others)
 
 
 def _is_unchanged(decision: Decision, graph: CompiledGraph) -> bool:
     """Whether nothing changes a copy in place: else what it is a copy of would be changed without it."""
-    copies = {name for group in decision.subjects for name in group}
+    copies = {*decision.names}
     buffers = index_of(graph).nodes.buffers.values()
     return not any(copies.intersection(buffer.mutations) for buffer in buffers)
 
 
 def _have_same_loops(decision: Decision, graph: CompiledGraph) -> bool:
     """Whether two nodes have the same loops: that they share no access is a matter of cost then."""
-    leaves = index_of(graph).nodes.leaf
-    sizes = {leaves[name].sizes for group in decision.subjects for name in group if name in leaves}
+    sizes = {leaf.sizes for leaf in index_of(graph).nodes.named(decision.names)}
     return len(sizes) == 1 and None not in sizes
 
 
@@ -90,13 +82,7 @@ def _elements(decision: Decision, which: str) -> tuple[object, ...] | None:
             runs.append((abs(stride), size))
         elif not stride:
             times *= size
-    merged: list[tuple[int, int]] = []
-    for stride, size in sorted(runs):
-        if merged and stride == merged[-1][0] * merged[-1][1]:
-            merged[-1] = merged[-1][0], merged[-1][1] * size
-        else:
-            merged.append((stride, size))
-    return first, times, *merged
+    return first, times, *merged_loops(sorted(runs, reverse=True))
 
 
 CONDITIONS: Mapping[GraphCondition, Callable[[Decision, CompiledGraph], bool]] = {

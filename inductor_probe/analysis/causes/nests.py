@@ -73,16 +73,13 @@ def _is_of_nest(decision: Decision) -> bool:
 
 @once_per_graph
 def _by_kernel(graph: CompiledGraph) -> dict[str, list[Decision]]:
-    linked = links(graph).nodes
+    linked = links(graph)
     kernels: dict[str, list[Decision]] = {}
-    for decision in graph.decisions.decisions if graph.decisions else ():
-        if not _is_of_nest(decision) or decision.speculative:
-            continue
-        names = {linked[node].kernel for group in decision.subjects for node in group if node in linked}
-        if len(names) == 1 and (kernel := names.pop()):
-            kernels.setdefault(kernel, []).append(decision)
-    for decisions in kernels.values():
-        decisions.sort(key=lambda decision: decision.number)
+    for decision in sorted(graph.decided, key=lambda decision: decision.number):
+        if _is_of_nest(decision) and not decision.speculative:
+            names = {link.kernel for link in linked.of_nodes(decision.names)}
+            if len(names) == 1 and (kernel := names.pop()):
+                kernels.setdefault(kernel, []).append(decision)
     return kernels
 
 

@@ -16,11 +16,6 @@ Defect: TypeAlias = "tuple[int | Span | None, str]"
 """Something missing or wrong in a file: its line number (or its span, None where unknown), and a sentence."""
 
 
-def words(text: str) -> frozenset[str]:
-    """Return the words of a text."""
-    return frozenset(text.split())
-
-
 _Found = TypeVar("_Found")
 _LONGEST = 4_000
 """Characters of a text of which the answer is remembered."""

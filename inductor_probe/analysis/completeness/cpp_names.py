@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from inductor_probe.analysis.completeness import Defect, once_per_text, words
+from inductor_probe.analysis.completeness import Defect, once_per_text
+from inductor_probe.model.record import words
 from inductor_probe.reader.values import shorten
 
 _TOKEN = re.compile(

@@ -19,12 +19,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from inductor_probe.analysis.completeness import Defect, words
+from inductor_probe.analysis.completeness import Defect
 from inductor_probe.analysis.completeness.python_names import expression_names, undefined_names
 from inductor_probe.backends.brackets import split_arguments
-from inductor_probe.reader.fx import PROGRAM_NOT_WRITTEN, TREE, TREE_INPUTS, tree_names
+from inductor_probe.model.record import words
+from inductor_probe.reader.fx import PROGRAM_NOT_WRITTEN, TREE, TREE_INPUTS
 from inductor_probe.reader.python_text import parse_readable_part
-from inductor_probe.reader.values import shorten
+from inductor_probe.reader.values import listed_names, shorten
 
 _CLASS = re.compile(r" *class (?P<name>.+)\(torch\.nn\.Module\):")
 _CLASS_NAME = re.compile(r"<lambda>|[A-Za-z_]\w*")
@@ -134,7 +135,7 @@ def fx_modules(text: str) -> list[FxModule]:
                 module.params = split_arguments(forward["params"])
         elif tree:
             module.tree = (number, line.strip())
-            module.params = list(tree_names(tree["names"]))
+            module.params = list(listed_names(tree["names"]))
         elif returned and not module.returned:
             module.returned = (number, returned["value"].strip())
         elif node:
@@ -274,7 +275,7 @@ def runnable_defects(
         return
     params = [argument.arg for argument in forward.args.args[1:]]
     tree = next((match for line in lines if TREE in line and (match := TREE_INPUTS.fullmatch(line))), None)
-    yield from _arguments(lines, [*tree_names(tree["names"])] if tree else params)
+    yield from _arguments(lines, [*listed_names(tree["names"])] if tree else params)
 
 
 def _settings(lines: list[str]) -> Iterator[Defect]:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import pairwise
 from pathlib import Path
 
+from inductor_probe.analysis.access import STORES
 from inductor_probe.analysis.completeness import Defect, SoundTexts
 from inductor_probe.analysis.completeness.python_names import expression_names
 from inductor_probe.analysis.graph import NodeIndex
@@ -57,7 +58,6 @@ _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\w*[(.])")
 _METHOD = re.compile(r"self\.(?P<name>(?:masked_subblock|scan)\d+)")
 _CONSTANTS = frozenset(("inf", "nan", "pi", "E", "I", "oo", "zoo"))
 _SYMBOL = re.compile(r"(?:zuf|[a-z]{1,3})\d+")
-_STORES = ("ops.store", "ops.store_reduction")
 
 # What `Scheduler.fuse_nodes` and the passes behind it do not change. Loops, and the deps made of them, are
 # merged and reordered, and deps are pruned.
@@ -323,8 +323,7 @@ def _text_defects(body: LoopBody, text: str, span: Span) -> Iterator[Defect]:
     if "body" not in blocks:
         yield span, "has no def body"
     yield from _returns(printed, span)
-    targets = [op.target for block in body.blocks for op in block.ops]
-    called = {match["name"] for target in targets if (match := _METHOD.fullmatch(target))}
+    called = {match["name"] for op in body.ops if (match := _METHOD.fullmatch(op.target))}
     for name in dict.fromkeys(block.name for block in body.blocks):
         if name not in called and name != "body":
             yield span, f"defines {name}, which nothing calls"
@@ -337,7 +336,7 @@ def _indexes(body: LoopBody) -> Iterator[str]:
     variables = {name for name, _ in body.var_ranges}
     prefixes = {name.rstrip("0123456789") for name in variables}
     # `self.set_indirect0(...)` defines indirect0
-    indirect = {op.target.removeprefix("self.set_") for block in body.blocks for op in block.ops}
+    indirect = {op.target.removeprefix("self.set_") for op in body.ops}
     for number, (name, text) in enumerate(body.indexes):
         if name != f"index{number}":
             yield f"has {name} where index{number} is expected"
@@ -402,8 +401,8 @@ def _accesses(node: SchedulerNode, body: LoopBody, mutated: Set[str]) -> Iterato
 
     A `StarDep` of such a node is one of order, added for a mutation.
     """
-    ops = [op for block in body.blocks for op in block.ops]
-    stored = {str(op.args[0]) for op in ops if op.target in _STORES and op.args}
+    ops = body.ops
+    stored = {str(op.args[0]) for op in ops if op.target in STORES and op.args}
     loaded = {str(op.args[0]) for op in ops if op.target == "ops.load" and op.args}
     read = {dep.name for dep in node.reads if isinstance(dep, MemoryDep)}
     written = {dep.name for dep in node.writes if isinstance(dep, MemoryDep | StarDep)}
@@ -462,7 +461,7 @@ def _changed(before: SchedulerNode, after: SchedulerNode) -> Iterator[str]:
 
 def _operations(body: LoopBody) -> Counter[str]:
     """How often a body does what; merging and reordering its loops traces it again, with other indexes."""
-    return Counter(op.target for block in body.blocks for op in block.ops if op.target.startswith("ops."))
+    return Counter(op.target for op in body.ops if op.target.startswith("ops."))
 
 
 def _first(span: Span | None) -> Span | None:

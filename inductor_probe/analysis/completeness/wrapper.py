@@ -8,14 +8,16 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from inductor_probe.analysis.completeness import Defect, SoundTexts, words
+from inductor_probe.analysis.completeness import Defect, SoundTexts
 from inductor_probe.analysis.completeness.cpp_names import bracket_defects, cpp_defects
 from inductor_probe.analysis.completeness.python_names import undefined_names
 from inductor_probe.model.code import Kernel, OutputCode, TritonFacts
 from inductor_probe.model.fx import FxGraph
+from inductor_probe.model.record import words
+from inductor_probe.reader.output_code import functions_in
 from inductor_probe.reader.python_text import parse_once, parse_readable_part
 from inductor_probe.reader.values import shorten
 
@@ -70,7 +72,7 @@ def _parts(tree: ast.Module, lines: list[str], *, harness: bool) -> Iterator[Def
     for line in _LINES:
         if line not in lines:
             yield end, f"the line {line} is missing"
-    functions = _functions(tree.body)
+    functions = functions_in(tree.body)
     yield from _entry(tree, functions, lines)
     if not harness:
         return
@@ -92,7 +94,7 @@ def _entry(tree: ast.Module, functions: dict[str, ast.FunctionDef], lines: list[
     call = functions.get("call")
     runners = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == _RUNNER)
     for runner in runners:
-        methods = _functions(runner.body)
+        methods = functions_in(runner.body)
         call = methods.get("call")
         for name in _METHODS:
             if name not in methods:
@@ -107,10 +109,6 @@ def _entry(tree: ast.Module, functions: dict[str, ast.FunctionDef], lines: list[
 def _returns(statement: ast.stmt) -> bool:
     blocks = (getattr(statement, name, ()) for name in ("body", "orelse", "finalbody"))
     return isinstance(statement, ast.Return) or any(_returns(inner) for block in blocks for inner in block)
-
-
-def _functions(body: Iterable[ast.stmt]) -> dict[str, ast.FunctionDef]:
-    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
 
 
 def _handles(lines: list[str]) -> Iterator[Defect]:

@@ -20,6 +20,7 @@ from inductor_probe.analysis.diff.matching import Matching
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision, DecisionKind, Outcome, SubjectType
 from inductor_probe.model.diff import DecisionChange, FusionChange
+from inductor_probe.model.record import collected
 
 _MOST_PAIRS = 16
 """Pairs of groups of one change that are looked up: a group of 40 nodes that fell apart has 780."""
@@ -130,7 +131,7 @@ def _by_subject(
     """
     names: Mapping[SubjectType, Mapping[str, str]] = {"node": nodes, "buffer": buffers, "graph": {}}
     decided: dict[_Key, Decision] = {}
-    for decision in graph.decisions.decisions if graph.decisions else ():
+    for decision in graph.decided:
         if decision.speculative or decision.kind not in kinds or decision.subject_type not in names:
             continue
         partner = names[decision.subject_type]
@@ -143,16 +144,14 @@ def _by_subject(
     return decided
 
 
-def _by_part(decided: Iterable[_Key]) -> dict[Hashable, list[_Key]]:
+def _by_part(decided: Iterable[_Key]) -> Mapping[Hashable, tuple[_Key, ...]]:
     """Return the keys by each name that they are about."""
-    parts: dict[Hashable, list[_Key]] = {}
-    for key in decided:
-        for name in key.names:
-            parts.setdefault((key.kind, key.question, key.subject_type, name), []).append(key)
-    return parts
+    return collected(
+        ((key.kind, key.question, key.subject_type, name), key) for key in decided for name in key.names
+    )
 
 
-def _about_parts(key: _Key, parts: Mapping[Hashable, list[_Key]]) -> tuple[_Key, ...]:
+def _about_parts(key: _Key, parts: Mapping[Hashable, tuple[_Key, ...]]) -> tuple[_Key, ...]:
     """Return the keys of the other side with the same question about some of the same names.
 
     Pairs have none: of another pair torch asks another question.

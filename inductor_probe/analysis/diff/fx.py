@@ -18,6 +18,7 @@ from inductor_probe.analysis.diff.pairing import pair_by_levels, pair_equal
 from inductor_probe.analysis.operators import operator
 from inductor_probe.model.diff import Count
 from inductor_probe.model.fx import FxGraph
+from inductor_probe.model.record import collected
 
 _NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 
@@ -72,10 +73,11 @@ def _match_inputs(a: FxGraph, b: FxGraph, symbols_a: Symbols, symbols_b: Symbols
 
 
 def _input_keys(graph: FxGraph, symbols: Symbols) -> dict[str, tuple[Hashable, ...]]:
-    uses: dict[str, list[tuple[str, int]]] = {}
-    for node in graph.nodes:
-        for place, name in enumerate(node.inputs):
-            uses.setdefault(name, []).append((str(operator(node.target)), place))
+    uses = collected(
+        (name, (str(operator(node.target)), place))
+        for node in graph.nodes
+        for place, name in enumerate(node.inputs)
+    )
     keys: dict[str, tuple[Hashable, ...]] = {}
     for node in graph.inputs:
         name, type_ = node.name, symbols.rename(node.type or "")

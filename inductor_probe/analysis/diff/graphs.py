@@ -23,6 +23,7 @@ from inductor_probe.analysis.diff.matching import match_nodes
 from inductor_probe.analysis.diff.normal_forms import Symbols
 from inductor_probe.analysis.diff.pairing import pair_by_levels
 from inductor_probe.analysis.diff.side import ComparedGraph, called
+from inductor_probe.analysis.index import known_sum
 from inductor_probe.analysis.memory_format import size_bytes
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.diff import (
@@ -105,7 +106,7 @@ def diff_graphs(a: CompiledGraph, b: CompiledGraph) -> GraphDiff:
 def described(side: ComparedGraph) -> DiffSide:
     """Return which graph a side of a comparison is."""
     graph = side.graph
-    backends = dict.fromkeys(kernel.backend for kernel in (graph.code.kernels if graph.code else ()))
+    backends = dict.fromkeys(kernel.backend for kernel in graph.kernels)
     folder = graph.folder
     return DiffSide(graph.name, folder.path, graph.torch_version, folder.kind, side.devices, tuple(backends))
 
@@ -136,14 +137,13 @@ def _numbers(side: ComparedGraph) -> dict[str, int | None]:
     if code is None or code.entry is None:  # damaged: nothing in it counts
         return numbers | after | dict.fromkeys(("allocations", "bytes_allocated", "reused_buffers"))
     sizes = [size_bytes(item.layout) for item in code.allocations if item.kind == "new"]
-    fixed = [size for size in sizes if isinstance(size, int)]
     return {
         "kernels": len(code.kernels),
         "launches": len(code.launches),
         "library_calls": len(code.externs),
         **after,
         "allocations": len(sizes),
-        "bytes_allocated": sum(fixed) if len(fixed) == len(sizes) else None,
+        "bytes_allocated": known_sum(sizes),
         "reused_buffers": sum(item.kind == "reuse" for item in code.allocations),
     }
 

@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from inductor_probe.model.record import grouped
+
 A = TypeVar("A")
 B = TypeVar("B")
 Item = TypeVar("Item")
@@ -46,11 +48,7 @@ def pair_by_levels(a: Mapping[A, Sequence[Hashable]], b: Mapping[B, Sequence[Has
 
 
 def _buckets(items: Iterable[Item], key: Callable[[Item], Hashable]) -> dict[Hashable, list[Item]]:
-    buckets: dict[Hashable, list[Item]] = {}
-    for item in items:
-        if (value := key(item)) is not None:
-            buckets.setdefault(value, []).append(item)
-    return buckets
+    return {value: group for value, group in grouped(items, key).items() if value is not None}
 
 
 def components(ties: Iterable[tuple[str, str]]) -> list[Groups]:

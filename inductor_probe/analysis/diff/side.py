@@ -18,6 +18,7 @@ from inductor_probe.analysis.links import links
 from inductor_probe.analysis.operators import operator
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, SchedulerNode, WeakDep
+from inductor_probe.model.record import collected
 
 Labels = dict[int, tuple[int | None, int]]
 """Positions of what a graph returns, each with a label that its partner on the other side has as well: the FX
@@ -75,16 +76,11 @@ class ComparedGraph:
         self.work = {name: canonical(node) or self.loose[name] for name, node in self.nodes.items()}
         self.writes = {name: [buffer.name for buffer in node.outputs] for name, node in self.nodes.items()}
         self.reads = {name: _reads(node, self.texts.get(name)) for name, node in self.nodes.items()}
-        self.readers: dict[str, list[str]] = {}
-        for name, buffers in self.reads.items():
-            for buffer in buffers:
-                self.readers.setdefault(buffer, []).append(name)
+        self.readers = collected((buffer, name) for name, buffers in self.reads.items() for buffer in buffers)
         self.placed = _placed_buffers(graph)
         self.returns = tuple(_returned_values(graph))
-        self.returned_at: dict[str, list[int]] = {}
-        for place, (returned, _) in enumerate(self.returns):
-            if returned is not None:
-                self.returned_at.setdefault(returned, []).append(place)
+        placed = ((returned, place) for place, (returned, _) in enumerate(self.returns))
+        self.returned_at = collected((returned, place) for returned, place in placed if returned is not None)
         self.labels: Labels = {}
         self.node_pairs: dict[str, int] = {}
         self.buffer_pairs: dict[str, int] = {}
@@ -118,10 +114,7 @@ class ComparedGraph:
             for name, reads in self.reads.items()
         }
         counts = {name: len(earlier) for name, earlier in before.items()}
-        after: dict[str, list[str]] = {}
-        for name, earlier in before.items():
-            for producer in earlier:
-                after.setdefault(producer, []).append(name)
+        after = collected((producer, name) for name, earlier in before.items() for producer in earlier)
         ready = [name for name, count in counts.items() if not count]
         for name in ready:  # grows while it is walked
             for reader in after.get(name, ()):
@@ -132,13 +125,11 @@ class ComparedGraph:
 
     def around(self, name: str, reading: bool, using: bool) -> Hashable | None:
         """Return the pairs of what stands before and after a node; None where nothing of that has one."""
-        reads = self._read_pairs(name) if reading else ()
+        pairs = sorted(map(self.buffer_pairs.get, self.reads[name]), key=_none_first)
+        reads = tuple(pairs) if reading else ()
         uses = self._use_pairs(name) if using else ()
         known = (any(part is not None for part in parts) for parts in (reads, uses) if parts)
         return (reads, uses) if (reads or uses) and all(known) else None
-
-    def _read_pairs(self, name: str) -> tuple[Hashable, ...]:
-        return tuple(sorted(map(self.buffer_pairs.get, self.reads[name]), key=_none_first))
 
     def _use_pairs(self, name: str) -> tuple[Hashable, ...]:
         readers = dict.fromkeys(

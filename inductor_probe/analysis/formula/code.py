@@ -95,7 +95,7 @@ def node_code(graph: CompiledGraph, leaf: SchedulerNode, kernel: str | None) -> 
     names = _indirect_buffers(leaf.body)
     pointers = {name: accesses.pointers(leaf.name, made.name, name) for name in names}
     source = made.source.strip("\n")
-    operations = {op.target.removeprefix("ops.") for block in leaf.body.blocks for op in block.ops}
+    operations = {op.target.removeprefix("ops.") for op in leaf.ops}
     is_asked = bool(names or operations & (_SHIFTS | _DIVISIONS) or _SCALAR.search(source))
     rows = rows_of(graph, made.name, leaf.name) if is_asked else RowsOfNode(frozenset(), frozenset())
     return NodeCode(made.backend, source, pointers, rows)
@@ -103,7 +103,7 @@ def node_code(graph: CompiledGraph, leaf: SchedulerNode, kernel: str | None) -> 
 
 def code_conventions(body: LoopBody, read: BodyValues, code: NodeCode | None) -> Iterator[Convention]:
     """Yield what the text of a node's kernel says beyond the node's loop body."""
-    if any(op.target.startswith("self.set_indirect") for block in body.blocks for op in block.ops):
+    if any(op.target.startswith("self.set_indirect") for op in body.ops):
         yield from _indices(body, code)
     if code is None:
         return
@@ -127,7 +127,7 @@ def _operations(body: LoopBody, read: BodyValues) -> set[str]:
     depend on the loops alone, as those of torch's decompositions (`min(p2 * 2, 345) - p2`).
     """
     table, dtypes = read.values.table, read.values.dtypes
-    targets = {op.line: op.target.removeprefix("ops.") for block in body.blocks for op in block.ops}
+    targets = {op.line: op.target.removeprefix("ops.") for op in body.ops}
     found = set()
     loaded: list[bool] = []
     for value, dtype, lines in zip(table, dtypes, read.values.lines, strict=True):

@@ -159,8 +159,8 @@ def _conventions(body: LoopBody, read: BodyValues, views: Sequence[View]) -> Ite
         yield "atomic-add"
     if _leaves_casts_out(body):
         yield "cast-left-out"
-    ops = [op for block in body.blocks for op in block.ops]
-    if any({"argmax", "argmin"} & {*map(str, op.args)} for op in ops) and any(view.order for view in views):
+    of_places = any({"argmax", "argmin"} & {*map(str, op.args)} for op in body.ops)
+    if of_places and any(view.order for view in views):
         yield "places-along-loops"
 
 
@@ -172,15 +172,14 @@ def _leaves_casts_out(body: LoopBody) -> bool:
 
     With `use_compute_types` a backend computes on in float32 (`torch/_inductor/ops_handler.py`, `to_dtype`).
     """
-    ops = [op for block in body.blocks for op in block.ops]
     narrow = {
         op.result
-        for op in ops
+        for op in body.ops
         if op.target == "ops.to_dtype" and ("use_compute_types", True) in op.kwargs and op.args[-1] in _NARROW
     }
     return any(
         isinstance(arg, Ref) and arg.name in narrow
-        for op in ops
+        for op in body.ops
         if op.target not in STORES
         for arg in op.args
     )

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from inductor_probe.model.code import PointerUse
+from inductor_probe.model.record import collected
 
 _VALUE = re.compile(r"\b(?:tmp\d+)\b")
 _DEFINITION = re.compile(r"\s*(?:auto )?(tmp\d+) =(?!=)\s*(.*)$")
@@ -57,10 +58,8 @@ class IndexReader:
 
     def __init__(self, source: str) -> None:
         self._lines = source.split("\n")
-        self._definitions: dict[str, list[int]] = {}
-        for row, line in enumerate(self._lines, 1):
-            if match := _DEFINITION.match(line):
-                self._definitions.setdefault(match[1], []).append(row)
+        defined = ((_DEFINITION.match(line), row) for row, line in enumerate(self._lines, 1))
+        self._definitions = collected((match[1], row) for match, row in defined if match)
         self._checked = {
             self._root(name, row)
             for row, line in enumerate(self._lines, 1)
@@ -104,7 +103,7 @@ class IndexReader:
 
     def _place(self, name: str, row: int) -> int:
         """Return the line above `row` that defines a value: names are those of the nearest block. Or 0."""
-        rows = self._definitions.get(name, [])
+        rows = self._definitions.get(name, ())
         position = bisect_left(rows, row)
         return rows[position - 1] if position else 0
 

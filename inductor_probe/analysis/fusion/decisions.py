@@ -21,10 +21,9 @@ from inductor_probe.analysis.fusion.facts import (
     lead_of,
     path_between,
     shared_buffers,
-    total_bytes,
 )
 from inductor_probe.analysis.graph import index_of, without_subgraphs
-from inductor_probe.analysis.index import parse_index
+from inductor_probe.analysis.index import known_sum, merged_loops, parse_index
 from inductor_probe.analysis.links import links
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import CauseCode, Decision, Outcome
@@ -136,8 +135,7 @@ class _Pair:
     def __init__(self, graph: CompiledGraph, first: Collection[str], second: Collection[str]) -> None:
         self.graph, self.index = graph, index_of(graph)
         self.names = tuple(first), tuple(second)
-        leaf = self.index.before.leaf
-        self.sides = [[leaf[name] for name in names if name in leaf] for names in self.names]
+        self.sides = [self.index.before.named(names) for names in self.names]
         tops = (self.index.post.top.get(name) for names in self.names for name in names)
         self.tops = frozenset(top.name for top in tops if top is not None)
         self.is_fused = len(self.tops) == 1
@@ -153,8 +151,7 @@ class _Pair:
         index = self.index
         tops = (index.post.top.get(leaf.name) for leaf in side)
         fused = (name for top in tops if top for name in index.post.members[top.name])
-        names = dict.fromkeys((*(leaf.name for leaf in side), *fused))
-        return [index.before.leaf[name] for name in names if name in index.before.leaf]
+        return index.before.named(dict.fromkeys((*(leaf.name for leaf in side), *fused)))
 
     def made(
         self, outcome: Outcome, cause: _Cause, knowledge: Literal["read", "inferred"] = "read"
@@ -168,7 +165,7 @@ class _Pair:
         """Return what the log says of the pair in the end; `operands` are those of a step."""
         shared = mention.shared
         if shared is None:
-            shared = total_bytes(row.bytes for row in self.shared if row.matches)
+            shared = known_sum(row.bytes for row in self.shared if row.matches)
         if isinstance(shared, int) and not isinstance(shared, bool) and (shared or operands):
             operands = {**operands, "shared_bytes": shared}
         match mention.what:
@@ -290,9 +287,9 @@ def _equal_but_for(row: SharedBuffer | None) -> CauseCode | None:
     one, other = (_runs(row.first[0]), _runs(row.second[0])) if row else (None, None)
     if one is None or other is None:
         return None
-    if (one[0], _merged(one[1])) == (other[0], _merged(other[1])):
+    if (one[0], merged_loops(one[1])) == (other[0], merged_loops(other[1])):
         return "loop-sizes-differ"
-    ordered = [(start, _merged(sorted(runs, reverse=True))) for start, runs in (one, other)]
+    ordered = [(start, merged_loops(sorted(runs, reverse=True))) for start, runs in (one, other)]
     return "loop-order-differs" if ordered[0] == ordered[1] else None
 
 
@@ -309,17 +306,6 @@ def _runs(dep: Dep) -> tuple[Dim, list[tuple[int, int]]] | None:
     if len(known) < len(runs) or not index.names <= dict(dep.ranges).keys():
         return None
     return dict(index.terms).get((), 0), known
-
-
-def _merged(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return loops with those merged that one loop can be: 64 by 10 and 10 by 1 are 640 by 1."""
-    merged: list[tuple[int, int]] = []
-    for stride, size in runs:
-        if merged and merged[-1][0] == stride * size:
-            merged[-1] = stride, merged[-1][1] * size
-        else:
-            merged.append((stride, size))
-    return merged
 
 
 def _mentions(row: FusionRound, producers: Mapping[str, str]) -> Iterator[_Mention]:

@@ -9,6 +9,7 @@ from math import prod
 from typing import NamedTuple, TypeAlias
 
 from inductor_probe.analysis.graph import GraphIndex, index_of
+from inductor_probe.analysis.index import all_numbers, known_sum
 from inductor_probe.analysis.links import links, nodes_of
 from inductor_probe.analysis.memory_format import ITEM_BYTES
 from inductor_probe.analysis.names import ANYTHING, resolve
@@ -85,7 +86,7 @@ def pair_facts(
         0, "fusion", "node", (earlier, later), "refused", fit.code, tuple(fit.operands.items()), None,
         knowledge="inferred",
     )  # fmt: skip
-    leaves = [[index.before.leaf[name] for name in members] for members in nodes]
+    leaves = [index.before.named(members) for members in nodes]
     return PairFacts(
         first=_member(graph, first, nodes[0], origins),
         second=_member(graph, second, nodes[1], origins),
@@ -103,10 +104,10 @@ def _member(
     graph: CompiledGraph, name: str, members: tuple[str, ...], origins: Mapping[str, tuple[str, ...]]
 ) -> PairMember:
     index = index_of(graph)
-    leaves = [index.before.leaf[member] for member in members]
+    leaves = index.before.named(members)
     tops = {top.name for member in members if (top := index.post.top.get(member))}
     lead = lead_of(leaves)
-    linked = [link for member in members if (link := links(graph).nodes.get(member))]
+    linked = links(graph).of_nodes(members)
     logged = [origin for member in members for origin in origins.get(member, ())]
     kernels = {link.kernel for link in linked}
     return PairMember(
@@ -235,8 +236,8 @@ def _tuple(dims: Dims) -> str:
 
 
 def _elements(dims: Dims) -> int | str:
-    numbers = [dim for dim in dims if isinstance(dim, int)]
-    return prod(numbers) if len(numbers) == len(dims) else "*".join(map(str, dims))
+    numbers = all_numbers(dims)
+    return "*".join(map(str, dims)) if numbers is None else prod(numbers)
 
 
 def _fit_triton(numel1: Dim, rnumel1: Dim | Dims, numel2: Dim, rnumel2: Dim | Dims) -> Fit:
@@ -290,20 +291,10 @@ def shared_buffers(
             first=tuple(firsts or one.orders.get(name, {})),
             second=tuple(seconds or other.orders.get(name, {})),
             matches=bool(equal),
-            bytes=total_bytes(_bytes(dep, layouts.get(name)) for dep in equal) if equal else None,
+            bytes=known_sum(_bytes(dep, layouts.get(name)) for dep in equal) if equal else None,
         )
         rows.append(row)
     return tuple(sorted(rows, key=lambda row: (not row.matches, -(row.bytes or 0))))
-
-
-def total_bytes(sizes: Iterable[int | None]) -> int | None:
-    """Return the sum, None if one of them is not known."""
-    total = 0
-    for size in sizes:
-        if size is None:
-            return None
-        total += size
-    return total
 
 
 def _relation(name: str, one: _Uses, other: _Uses) -> Relation:
@@ -324,9 +315,5 @@ def _bytes(dep: Dep, layout: BufferLayout | None) -> int | None:
     if isinstance(dep, MemoryDep) and not _INDIRECT.search(dep.index):
         used = set(_SYMBOL.findall(dep.index))
         sizes = [size for name, size in dep.ranges if name in used]
-    total = ITEM_BYTES[layout.dtype]
-    for size in sizes if sizes is not None else (None,):
-        if not isinstance(size, int):
-            return None
-        total *= size
-    return total
+    numbers = None if sizes is None else all_numbers(sizes)
+    return None if numbers is None else ITEM_BYTES[layout.dtype] * prod(numbers)

@@ -24,6 +24,7 @@ from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.layouts import Origin
 from inductor_probe.model.manifest import BufferOrigin
 from inductor_probe.model.proof import RECORDED, FxCode, Proof, inferred, read
+from inductor_probe.model.record import collected
 
 _COPY = {"ops.load", "ops.store", "self.get_index"}
 
@@ -141,12 +142,9 @@ def _share_out(fx: FxIndex, members: list[str], within: tuple[str, ...], nodes: 
     Of `exp` and three nodes of a softmax only the one whose loop body calls `ops.exp` may.
     """
     linked = {name for node in members for name in nodes[node].fx}
-    may: dict[str, list[str]] = {}
+    may = collected((name, node) for node in members for name in nodes[node].candidates)
     for node in members:
-        for name in nodes[node].candidates:
-            may.setdefault(name, []).append(node)
-    for node in members:
-        names = tuple(name for name in within if name not in linked and may.get(name) == [node])
+        names = tuple(name for name in within if name not in linked and may.get(name) == (node,))
         if names:
             before = nodes[node]
             nodes[node] = Computed(
@@ -166,7 +164,7 @@ def _link_copies(index: NodeIndex, nodes: dict[str, Computed]) -> None:
         reader = index.leaf.get(readers.pop()) if len(readers) == 1 else None
         if reader is None or reader.body is not None or is_nop(reader) or not nodes[reader.name].fx:
             continue
-        if {op.target for block in leaf.body.blocks for op in block.ops} <= _COPY:
+        if {op.target for op in leaf.ops} <= _COPY:
             names = nodes[reader.name].fx
             nodes[leaf.name] = Computed(names, (inferred("copy-for-call"),), flow=frozenset(names))
 

@@ -14,7 +14,7 @@ from inductor_probe.analysis.linking.fx_ops import ITEM, VIEWS
 from inductor_probe.analysis.operators import operator
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.fx import FX_NAMES, FxGraph, FxNode
+from inductor_probe.model.fx import FX_DTYPES, FxGraph, FxNode
 from inductor_probe.model.ir import Dim, SchedulerNode, as_dim
 
 _FAR = 400
@@ -23,7 +23,6 @@ _SEEDS = "inductor_seeds"
 _LISTS = "_foreach_"
 _LIST = re.compile(r"\[([^\[\]]*)\]")
 _TYPE = re.compile(r"(?P<dtype>[a-z]+\d+\w*)\[(?P<dims>[^\]]*)\]")
-_DTYPES = {name: dtype for dtype, name in FX_NAMES.items()}
 
 
 class Shape(Struct, frozen=True):
@@ -64,7 +63,7 @@ def _fx_shape(text: str) -> Shape:
     if match is None:
         return Shape()
     sizes = tuple(as_dim(size) for part in match["dims"].split(",") if (size := part.strip()))
-    return _shape(sizes, _DTYPES.get(match["dtype"]))
+    return _shape(sizes, FX_DTYPES.get(match["dtype"]))
 
 
 def buffer_shapes(leaves: Iterable[SchedulerNode], code: OutputCode | None) -> dict[str, Shape]:

@@ -8,18 +8,15 @@ from collections.abc import Iterable
 
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import LoopBody
+from inductor_probe.model.record import words
 
 _FLOAT = re.compile(r"(?<![\w.])-?\d+(?:\.\d*(?:e[-+]?\d+)?|e[-+]?\d+)(?![\w.])")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 ITEM = "[]"
 """The target of an FX node that is an item of a result."""
 
-VIEWS = _words(
+VIEWS = words(
     "alias as_strided chunk detach diagonal expand lift_fresh_copy permute reshape select slice split "
     "split_with_sizes squeeze t transpose unbind unfold unsqueeze view view_as_real _reshape_alias "
     f"_unsafe_view {ITEM}"
@@ -30,53 +27,53 @@ COPIES = VIEWS | {"clone", "contiguous", "copy", "lift_fresh"}
 """Operators that leave nothing in a loop body but loads and stores."""
 
 # Operators that make a tensor out of nothing, or may leave nothing at all.
-_SILENT = _words("iota full arange scalar_tensor zeros ones empty eye _scalar convert_element_type copy_")
+_SILENT = words("iota full arange scalar_tensor zeros ones empty eye _scalar convert_element_type copy_")
 
-_ALIKE = _words(
+_ALIKE = words(
     "abs acos acosh asin asinh atan atan2 atanh ceil cos cosh eq erf erfc erfinv exp exp2 expm1 floor ge gt "
     "isinf isnan le lgamma log log10 log1p log2 lt maximum minimum ne neg reciprocal rsqrt sign sin sinh "
     "sqrt tan tanh trunc"
 )
 # FX operator -> operations of a loop body, of which it leaves at least one.
 _MAKES = {name: frozenset({name}) for name in _ALIKE} | {
-    "relu": _words("relu maximum"),
-    "where": _words("where masked"),
-    "clamp_min": _words("maximum"),
-    "clamp_max": _words("minimum"),
-    "clamp": _words("maximum minimum"),
-    "sigmoid": _words("sigmoid exp"),
-    "logical_not": _words("logical_not eq"),
-    "bitwise_not": _words("bitwise_not logical_not"),
+    "relu": words("relu maximum"),
+    "where": words("where masked"),
+    "clamp_min": words("maximum"),
+    "clamp_max": words("minimum"),
+    "clamp": words("maximum minimum"),
+    "sigmoid": words("sigmoid exp"),
+    "logical_not": words("logical_not eq"),
+    "bitwise_not": words("bitwise_not logical_not"),
 }
 # The same for operators that index arithmetic leaves, too: they identify floating point only.
 _ARITHMETIC = {
-    "add": _words("add fma sub"),
-    "sub": _words("sub fma add"),
-    "mul": _words("mul fma square truediv"),
-    "div": _words("truediv mul div reciprocal"),
+    "add": words("add fma sub"),
+    "sub": words("sub fma add"),
+    "mul": words("mul fma square truediv"),
+    "div": words("truediv mul div reciprocal"),
 }
 # Operations that nothing but an FX operator puts into a loop body.
-_TELLING = frozenset().union(*_MAKES.values()) - _words("where masked maximum minimum lt ge eq exp")
+_TELLING = frozenset().union(*_MAKES.values()) - words("where masked maximum minimum lt ge eq exp")
 
-REDUCTIONS = _words(
+REDUCTIONS = words(
     "all amax amin any argmax argmin logsumexp max mean min prod std sum var var_mean xor_sum _softmax "
     "prepare_softmax_online"
 )
 REDUCED_BY = {name: frozenset({name}) for name in ("sum", "prod", "argmax", "argmin", "xor_sum")} | {
-    "amax": _words("max"),
-    "amin": _words("min"),
-    "max": _words("max argmax"),
-    "min": _words("min argmin"),
-    "any": _words("any max"),
-    "all": _words("any prod min"),
+    "amax": words("max"),
+    "amin": words("min"),
+    "max": words("max argmax"),
+    "min": words("min argmin"),
+    "any": words("any max"),
+    "all": words("any prod min"),
 }
 """FX reduction -> kinds of `ops.reduction` that one node of it may leave."""
 
 PARTED = {
-    "mean": _words("sum"),
-    **dict.fromkeys(("var", "std", "var_mean"), _words("sum welford_reduce welford_combine")),
+    "mean": words("sum"),
+    **dict.fromkeys(("var", "std", "var_mean"), words("sum welford_reduce welford_combine")),
     **dict.fromkeys(
-        ("logsumexp", "_softmax", "prepare_softmax_online"), _words("max sum online_softmax_reduce")
+        ("logsumexp", "_softmax", "prepare_softmax_online"), words("max sum online_softmax_reduce")
     ),
 }
 """The same for reductions that inductor makes of several nodes: the first one writes no FX node's value."""
@@ -84,22 +81,18 @@ PARTED = {
 
 def body_operations(body: LoopBody | None) -> Counter[str]:
     """Return what a loop body calls and how often, without `ops.`."""
-    return (
-        Counter(op.target.removeprefix("ops.") for block in body.blocks for op in block.ops)
-        if body
-        else Counter()
-    )
+    return Counter(op.target.removeprefix("ops.") for op in (body.ops if body else ()))
 
 
 def reduction_kinds(body: LoopBody | None) -> frozenset[str]:
     """Return the kinds of the reductions in a loop body: `sum`, `max`, `welford_reduce`."""
-    ops = (op for block in (body.blocks if body else ()) for op in block.ops)
-    return frozenset(str(op.args[2]) for op in ops if op.target == "ops.reduction" and len(op.args) > 2)
+    ops = (op for op in (body.ops if body else ()) if op.target == "ops.reduction" and len(op.args) > 2)
+    return frozenset(str(op.args[2]) for op in ops)
 
 
 def body_constants(body: LoopBody) -> frozenset[float]:
     """Return the floating-point constants of a loop body."""
-    ops = (op for block in body.blocks for op in block.ops if op.target == "ops.constant" and op.args)
+    ops = (op for op in body.ops if op.target == "ops.constant" and op.args)
     return frozenset(op.args[0] for op in ops if isinstance(op.args[0], float))
 
 

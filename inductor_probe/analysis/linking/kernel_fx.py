@@ -8,7 +8,7 @@ division read, torch 2.11 lists the sum and the division alone, though both loop
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 
 from inductor_probe.analysis.linking.computed import Computed
 from inductor_probe.analysis.linking.fx_index import FxIndex
@@ -18,6 +18,7 @@ from inductor_probe.model.code import ExternCall, Launch
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.links import Conflict, KernelFx, NodeLink
 from inductor_probe.model.proof import DATA_FLOW, KERNEL_COMMENT, PROVENANCE_FILE, RECORDED, Proof
+from inductor_probe.model.record import collected, grouped
 from inductor_probe.model.span import Span
 
 _MOVES = COPIES | {"cat"}
@@ -35,20 +36,16 @@ def kernel_fx(
         return ()
     comments = {kernel.name: kernel.comment for kernel in graph.code.kernels}
     known = fx.nodes if fx else {}
-    launches: defaultdict[str, list[Launch | ExternCall]] = defaultdict(list)
     places: list[Launch | ExternCall] = [*graph.code.launches, *graph.code.externs]
-    for place in places:
-        launches[place.kernel if isinstance(place, Launch) else place.target].append(place)
-    members: dict[str, list[NodeLink]] = {name: [] for name in comments}
-    members.update((call.target, []) for call in graph.code.externs)
-    for link in nodes.values():
-        if link.kernel is not None:
-            members.setdefault(link.kernel, []).append(link)
+    launches = grouped(places, lambda place: place.kernel if isinstance(place, Launch) else place.target)
+    members: dict[str, Sequence[NodeLink]] = dict.fromkeys(comments, ())
+    members |= dict.fromkeys((call.target for call in graph.code.externs), ())
+    members |= collected((link.kernel, link) for link in nodes.values() if link.kernel is not None)
     pairs: list[KernelFx] = []
     for kernel, links in members.items():
         comment = comments.get(kernel)
         proofs: defaultdict[str, set[Proof]] = defaultdict(set)  # by FX node, those that torch lists first
-        subgraphs = {graph.code.subgraph_at(place.span.first) for place in launches[kernel]} or {None}
+        subgraphs = {graph.code.subgraph_at(place.span.first) for place in launches.get(kernel, ())} or {None}
         for proof, names in (
             (PROVENANCE_FILE, graph.provenance.kernels.get(kernel, ()) if graph.provenance else ()),
             (KERNEL_COMMENT, comment.fx_nodes if comment else ()),
@@ -57,29 +54,26 @@ def kernel_fx(
                 proofs[name].add(proof)
         listed = frozenset(proofs)
         meant = frozenset(without_waits(listed, kernel, known))
-        certain: defaultdict[str, list[NodeLink]] = defaultdict(list)
-        possible: defaultdict[str, list[NodeLink]] = defaultdict(list)
+        certain = collected((name, link) for link in links for name in link.fx)
+        possible = collected((name, link) for link in links for name in link.fx_candidates)
         for link in links:
             flow = computed[link.node].flow if link.node in computed else frozenset()
             for name in link.fx:
-                certain[name].append(link)
                 proofs[name].update({RECORDED} & {*link.fx_proofs}, {DATA_FLOW} if name in flow else ())
-            for name in link.fx_candidates:
-                possible[name].append(link)
         named = {name for link in links for name in (*link.fx, *link.fx_candidates)}
         if fx:
             named.update([fx.result(name) for name in named & fx.nodes.keys()])
         all_known = bool(links) and all(link.fx or link.fx_candidates for link in links)
         for name, shown in proofs.items():
-            spans = tuple(dict.fromkeys(span for link in certain[name] for span in link.launches))
+            spans = tuple(dict.fromkeys(span for link in certain.get(name, ()) for span in link.launches))
             pairs.append(
                 KernelFx(
                     kernel=kernel,
                     fx=name,
                     proofs=tuple(proof for proof in _STRONGEST_FIRST if proof in shown),
-                    nodes=tuple(link.node for link in certain[name]),
-                    maybe=tuple(link.node for link in possible[name]),
-                    launches=spans or _listed_launches(graph, launches[kernel], kernel, name, known),
+                    nodes=tuple(link.node for link in certain.get(name, ())),
+                    maybe=tuple(link.node for link in possible.get(name, ())),
+                    launches=spans or _listed_launches(graph, launches.get(kernel, ()), kernel, name, known),
                     conflict=_conflict(name, fx, listed, named, meant=meant, all_known=all_known)
                     if fx
                     else None,

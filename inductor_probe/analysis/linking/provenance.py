@@ -18,6 +18,7 @@ from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import BufferOrigin
 from inductor_probe.model.proof import KERNEL_COMMENT, RECORDED, Proof, read
+from inductor_probe.model.record import collected
 
 _RETURNED = read("returned-position")
 _IN_PLACE = 4  # the wait, an item of several results, the collective in place, what filled its buffer
@@ -92,11 +93,8 @@ class KernelNodes:
         self._comments = {name: kernel.comment for name, kernel in index_of(graph).kernels.items()}
         launches: list[Launch | ExternCall] = [*code.launches, *code.externs] if code else []
         self._above = {launch.span.first: launch.comment for launch in launches}
-        self.members: dict[Step, list[SchedulerNode]] = {}
-        for leaf in leaves:
-            step = runs[leaf.name].step
-            if step is not None and leaf.ir != ITEM_OF_CALL:
-                self.members.setdefault(step, []).append(leaf)
+        located = ((runs[leaf.name].step, leaf) for leaf in leaves if leaf.ir != ITEM_OF_CALL)
+        self.members = collected((step, leaf) for step, leaf in located if step is not None)
         steps = sorted(self.members, key=lambda step: step.order, reverse=True)
         self._times = Counter(step.name for step in steps)
         self._first = {step.name: step for step in steps}

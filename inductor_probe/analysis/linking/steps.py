@@ -19,6 +19,7 @@ from inductor_probe.analysis.operators import is_call_of
 from inductor_probe.model.code import ExternCall, Kernel, Launch, OutputCode
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.proof import Proof, inferred, read
+from inductor_probe.model.record import collected, grouped
 from inductor_probe.model.span import Span
 
 ITEM_OF_CALL = "MultiOutput"
@@ -108,20 +109,14 @@ def read_steps(code: OutputCode | None) -> Wrapper:
         replace(_step(order, place, code.by_name), subgraph=code.subgraph_at(place.span.first))
         for order, place in enumerate(places)
     )
-    writers: dict[str, list[Step]] = {}
-    reachers: dict[str, list[Step]] = {}
-    for step in steps:
-        for buffer in step.writes:
-            writers.setdefault(buffer, []).append(step)
-        for buffer in step.reaches:
-            reachers.setdefault(buffer, []).append(step)
+    reachers = collected((buffer, step) for step in steps for buffer in step.reaches)
     views = (allocation.of for allocation in code.allocations if allocation.kind in ("view", "alias"))
     returns = (*code.returns, *(text for function in code.subgraphs for text in function.returns))
     returned = (name for text in returns for name in _NAME.findall(text))
     return Wrapper(
         steps=steps,
-        writers={name: tuple(writing) for name, writing in writers.items()},
-        reachers={name: tuple(reaching) for name, reaching in reachers.items()},
+        writers=collected((buffer, step) for step in steps for buffer in step.writes),
+        reachers=reachers,
         passed=frozenset((*reachers, *filter(None, views), *returned)),
         inputs=frozenset((*code.inputs, *(name for part in code.subgraphs for name in part.inputs))),
         lent=frozenset(one.of for one in code.allocations if one.kind == "reuse" and one.of is not None),
@@ -327,10 +322,9 @@ class _Finder:
 
     def _one_each(self) -> None:
         """As many nodes as steps that change the same buffer: they belong together in order."""
-        rivals: dict[tuple[Step, ...], list[_Unit]] = {}
-        for unit in self.units:
-            if len(unit.candidates) > 1:
-                rivals.setdefault(unit.candidates, []).append(unit)
+        rivals = grouped(
+            (unit for unit in self.units if len(unit.candidates) > 1), lambda unit: unit.candidates
+        )
         for steps, units in rivals.items():
             if len(units) == len(steps):
                 for unit, step in zip(units, steps, strict=True):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from inductor_probe.analysis.access import LOADS
 from inductor_probe.analysis.graph import read_names
 from inductor_probe.analysis.linking.fx_index import Cone, FxIndex, Shape
 from inductor_probe.analysis.linking.fx_ops import (
@@ -41,8 +42,6 @@ _UNROLLED = 8
 """A reduction over fewer elements is written out instead of looped over."""
 _SEEDS = "RandomSeeds"
 _PIECE = "NonOwningLayout"
-# Operations that load, with the position of the buffer among their arguments.
-_LOADS = {"ops.load": 0, "ops.load_seed": 0, "ops.bucketize": 1}
 _UNKNOWN = Shape()
 
 
@@ -190,8 +189,8 @@ def _loaded(leaf: SchedulerNode) -> Iterable[str]:
     """
     if leaf.body is None:
         return read_names(leaf)
-    loads = (op for block in leaf.body.blocks for op in block.ops if op.target in _LOADS)
-    names = (name for op in loads for name in op.args[_LOADS[op.target] :][:1])
+    loads = (op for op in leaf.ops if op.target in LOADS)
+    names = (name for op in loads for name in op.args[LOADS[op.target] :][:1])
     return dict.fromkeys(name for name in names if isinstance(name, str))
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from inductor_probe.files import object_of
 from inductor_probe.model.compile_log import CompileLog, LoggedBuild, LoggedCache, Region
 from inductor_probe.model.compile_time import BUILD_ARTIFACT, kernel_digest
 from inductor_probe.reader.logs.trace import log_lines
@@ -56,9 +57,9 @@ def read_compile_log(log: Path) -> CompileLog:
             for digest, name in _kernels(payload):
                 kernels[digest] = None if digest in kernels else (name, _compile_id(header))
         elif isinstance(artifact := header.get("artifact"), dict):
-            if artifact.get("name") == BUILD_ARTIFACT and (build := _build(_object(payload))):
+            if artifact.get("name") == BUILD_ARTIFACT and (build := _build(object_of(payload))):
                 builds.append(build)
-        elif event := _object(payload):
+        elif event := object_of(payload):
             name, compile_id, time, args = _event(event)
             last = max(last, time)
             if event.get("ph") == "i" and (cache := _CACHE.fullmatch(name)):
@@ -120,7 +121,7 @@ def _entries(log: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
         if header is not None:
             yield header, "".join(payload)
         text = line.partition("] ")[2]
-        header = _object(text) if line.startswith("V") and any(key in text for key in keys) else None
+        header = object_of(text) if line.startswith("V") and any(key in text for key in keys) else None
         payload, size = [], 0
     if header is not None:
         yield header, "".join(payload)
@@ -128,15 +129,6 @@ def _entries(log: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
 
 def _compile_id(header: Mapping[str, Any]) -> str:
     return f"{header.get('frame_id')}/{header.get('frame_compile_id')}"
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    """Return the object that a text is in JSON; None where it is no such text."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _event(event: Mapping[str, Any]) -> tuple[str, str, float, Mapping[str, Any]]:

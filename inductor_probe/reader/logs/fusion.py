@@ -137,7 +137,9 @@ class FusionReader:
         elif match := _CANDIDATE.fullmatch(text):
             self._round(logged).candidates.append(_candidate(text.strip(), *match.groups()))
         elif text == _CANDIDATES:
-            self._candidates_follow(self._round(logged))
+            current = self._round(logged)
+            if self._ended or current.candidates or current.attempts:
+                self._rounds.append(_Round(None))
         elif match := _BEGIN.fullmatch(text):
             self._begin(int(match[1]), int(match[2]), logged)
         elif match := _FOUND.fullmatch(text):
@@ -175,10 +177,6 @@ class FusionReader:
             self.logs.append(FusionLog(self._logged, rounds, self._begun and self._ended))
         self._logged, self._rounds = None, []
         self._begun = self._ended = False
-
-    def _candidates_follow(self, current: _Round) -> None:
-        if self._ended or current.candidates or current.attempts:
-            self._rounds.append(_Round(None))
 
     def _begin(self, number: int, nodes: int, logged: Logged) -> None:
         if number == 1 or self._logged is None or self._ended:
