@@ -12,8 +12,8 @@ import pytest
 
 from inductor_probe.accuracy_checks.options import AccuracyOptions
 from inductor_probe.accuracy_checks.session import judge_program
-from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.capture.dumping import DumpResult, dump
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.measuring.own_calls import time_own_calls
 from inductor_probe.measuring.script_process import OwnProgram
 from inductor_probe.model.flip import parse_flip
@@ -108,29 +108,23 @@ def test_a_server_is_forked_where_its_environment_is_known_and_ends_as_it_is_end
 ) -> None:
     program = tmp_path / "program.py"
     program.write_text("import os, sys\nprint(os.environ['OMP_NUM_THREADS'], sys.argv[1:], os.getppid())\n")
-    request = {"job": "program", "file": str(program), "arguments": ["a"]}
     before = len(torch_server.forks)
-    texts: list[list[str]] = []
-
-    def hear(event: Event) -> None:
-        texts.append(event["text"].split())
-
     with Server(program, "", environment={}) as server:
-        server.job(request, hear)
+        (text,) = server.printed_by(program, ["a"])
         assert torch_server.forks[before:] == ["bench"]
-        assert server._process is not None
-        worker = int(texts[0].pop())
-        assert texts == [["1", "['a']"]]
-        os.kill(server._process.pid, signal.SIGKILL)
+        assert server._child is not None
+        *words, worker = text.split()
+        assert words == ["1", "['a']"]
+        os.kill(server._child.pid, signal.SIGKILL)
         with pytest.raises(JobFailedError, match=r"signal 9 \(SIGKILL\)"):
-            server.job(request, hear)
+            server.printed_by(program, ["a"])
     for _ in range(100):
         if not Path(f"/proc/{worker}").exists():
             break
         signal.sigtimedwait([], 0.1)
     assert not Path(f"/proc/{worker}").exists()
     with Server(program, "", environment={"TORCH_LOGS": "+dynamo"}) as server:
-        server.job(request, hear)
+        assert server.printed_by(program, [])
     assert torch_server.forks[before:] == ["bench"]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import inductor_probe.harness
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
-from inductor_probe.machine.python_child import python_command
+from inductor_probe.machine.python_child import hint_for, python_command
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.store.samples import process_of
 
@@ -21,30 +21,6 @@ _OWN_CORE = Path(inductor_probe.harness.__file__).with_name("own_core.py")
 _USAGE = 2
 _MOST_LINES = 12
 _COMPILER = re.compile(r"(?:^|: )(?:fatal )?error: ")
-_HINTS = (
-    (
-        ("InvalidCxxCompiler", "No working C++ compiler"),
-        "install a C++ compiler (apt install g++); `probe doctor` says more",
-    ),
-    (("No module named 'torch'",), "run it with a Python that has torch; `probe doctor` says more"),
-    (
-        ("No module named 'triton'", "Cannot find a working triton"),
-        "install triton, or run it where a GPU is; `probe doctor` says more",
-    ),
-    (
-        ("Torch not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver"),
-        "run it on a machine with that GPU; `probe doctor` says what is seen here",
-    ),
-    (
-        ("'_OpNamespace' '",),
-        "the graph calls an operator that the program registered: --import MODULE, or --import FILE.py, "
-        "runs what registers it",
-    ),
-    (
-        ("No space left on device",),
-        "free some space: kernels are compiled into the temporary folder; `probe doctor` says how much",
-    ),
-)
 
 
 def alone_options(settings: BenchSettings, share: float) -> list[str]:
@@ -105,11 +81,6 @@ def run_once(
             f"if its harness was edited, restore it, or delete {path.name} to have it written again",
         ) from error
     return result
-
-
-def hint_for(text: str) -> str | None:
-    """Return the next step for an error of torch or a compiler; None for an error that is not known."""
-    return next((hint for signs, hint in _HINTS if any(sign in text for sign in signs)), None)
 
 
 def _failure(path: Path, status: int, lines: list[str]) -> ProbeError:

@@ -18,10 +18,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.bench.call_parts import on_device
-from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.overheads import CALL, Rounds, overheads_of, within
 from inductor_probe.bench.session import over_budget
 from inductor_probe.errors import RunFailedError
+from inductor_probe.executors.child import Event
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.harness.budget import ALLOWED, PROCESSES, ROOFLINE
 from inductor_probe.machine.gpu import names_gpu
 from inductor_probe.machine.toolchain import flags_environment
@@ -106,15 +107,6 @@ def profile_bench_file(
     """
     progress = progress or (lambda text: None)
     results: list[Event] = []
-
-    def hear(event: Event) -> None:
-        if event["event"] == "profile":
-            results.append(event)
-        elif event["event"] == "phase":
-            progress(" ".join([event["phase"], *event["names"]]))
-        elif event["event"] == "compiling":
-            progress(f"compiling {event['name']}")
-
     imports = [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
     measuring = settings.budget * (1 - ROOFLINE)
     processes = 1 if names_gpu(file.source) else settings.processes or PROCESSES
@@ -143,10 +135,17 @@ def profile_bench_file(
                 server.use(file.path, file.source)
                 if kernels := len(_KERNEL.findall(file.source)):
                     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-                    server.job({"job": "compile", "children": min(kernels, cores)}, hear)
+                    for event in server.events({"job": "compile", "children": min(kernels, cores)}):
+                        if event["event"] == "compiling":
+                            progress(f"compiling {event['name']}")
                 for _ in range(processes):
-                    if another_fits(results, measuring):
-                        server.job(request, hear)
+                    if not another_fits(results, measuring):
+                        break
+                    for event in server.events(request):
+                        if event["event"] == "profile":
+                            results.append(event)
+                        elif event["event"] == "phase":
+                            progress(" ".join([event["phase"], *event["names"]]))
             except JobFailedError as error:
                 raise error.error(file.path) from error
             conclusions = [_Conclusion(file, settings.threads, result) for result in results]

@@ -13,11 +13,12 @@ from typing import Any
 from msgspec.structs import asdict
 
 from inductor_probe.bench.alone import alone_options, run_once
-from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.result import result_of
 from inductor_probe.bench.state import COPY, State, plain
 from inductor_probe.bench.verdict import wants_more
 from inductor_probe.errors import NotFoundError, RunFailedError
+from inductor_probe.executors.child import Event
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.files import write_whole
 from inductor_probe.harness.budget import (
     COMPARISONS,
@@ -190,29 +191,24 @@ def _compile(server: Server, source: str, state: State, progress: Progress) -> N
 
     A pristine kernel that does not compile is left to the process that loads it: nothing runs without it.
     """
-    count, begun = len(_KERNEL.findall(source)), list[str]()
-    done = 0
-
-    def hear(event: Event) -> None:
-        nonlocal done
-        if event["event"] == "compiling":
-            begun.append(event["name"])
-        if event["event"] == "kernel":
-            done += 1
-            begun.remove(event["name"])
-            progress(f"compiling {min(done + 1, count)} of {count} kernels")
-            if event["error"] and COPY.search(event["name"]):
-                state.refused[event["name"]] = event["error"]
-
-    if count:
-        progress(f"compiling {count} kernels" if count > 1 else "compiling 1 kernel")
-        children = max(1, min(count, _cores()))
-        try:
-            server.job({"job": "compile", "children": children}, hear)
-        except JobFailedError as error:
-            if error.kind in ("load", "usage"):
-                raise error.error(server.path) from error
-            state.lose_compiler(error, begun)  # of the others, all kernels are compiled
+    count, begun, done = len(_KERNEL.findall(source)), list[str](), 0
+    if not count:
+        return
+    progress(f"compiling {count} kernels" if count > 1 else "compiling 1 kernel")
+    try:
+        for event in server.events({"job": "compile", "children": max(1, min(count, _cores()))}):
+            if event["event"] == "compiling":
+                begun.append(event["name"])
+            if event["event"] == "kernel":
+                done += 1
+                begun.remove(event["name"])
+                progress(f"compiling {min(done + 1, count)} of {count} kernels")
+                if event["error"] and COPY.search(event["name"]):
+                    state.refused[event["name"]] = event["error"]
+    except JobFailedError as error:
+        if error.kind in ("load", "usage"):
+            raise error.error(server.path) from error
+        state.lose_compiler(error, begun)  # of the others, all kernels are compiled
 
 
 def _measure(server: Server, settings: BenchSettings, share: float, state: State, progress: Progress) -> bool:
@@ -224,7 +220,6 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         RunFailedError, NotFoundError: no other process would do better.
     """
     number, process, checks = len(state.processes), dict[str, Any](), list[Event]()
-    prefix = f"measuring {number + 1}: "
     options = {
         "kernel": settings.kernel,
         "budget": share,
@@ -245,34 +240,6 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         "profile": state.profile,
     }
 
-    def hear(event: Event) -> None:
-        match event["event"]:
-            case "phase" if event["phase"] == "checking":
-                progress(" ".join(["checking", *event["names"]]))
-            case "phase":
-                subject = " and ".join(event["names"])
-                phase = "" if event["phase"] == "timing" else event["phase"]
-                progress(prefix + f"{phase} {subject}".strip())
-            case "check":
-                checks.append(event["variant"])
-            case "checked":
-                state.variants, state.checks, state.needed = event["variants"], checks, event["needed"]
-            case "clock":
-                state.added = event["added"]
-            case "process":
-                process.update({key: value for key, value in event["process"].items() if key != "variants"})
-            case "comparison":
-                process["comparisons"].append(event["comparison"])
-            case "plan":
-                state.kernels, state.most = event["kernels"], event["processes"]
-                state.total, state.profile = event["total"], event["profile"]
-                process["timed_once"] = event["once"]
-            case "untimed":
-                state.skipped += event["names"]
-                state.kernels = [name for name in state.kernels or () if name in event["kernels"]]
-            case "warning":
-                process["warnings"].append(event["warning"])
-
     request = {
         "job": "measure",
         "options": options,
@@ -287,7 +254,23 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
     }
     complete, failure = True, None
     try:
-        server.job(request, hear)
+        for event in server.events(request):
+            state.take(event)
+            match event["event"]:
+                case "phase":
+                    progress(_doing(event, number))
+                case "check":
+                    checks.append(event["variant"])
+                case "checked":
+                    state.checks = checks
+                case "process":
+                    process |= {key: value for key, value in event["process"].items() if key != "variants"}
+                case "comparison":
+                    process["comparisons"].append(event["comparison"])
+                case "plan":
+                    process["timed_once"] = event["once"]
+                case "warning":
+                    process["warnings"].append(event["warning"])
     except JobFailedError as error:
         complete, failure = False, error
         state.lose(server.path, error)
@@ -301,6 +284,14 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
     if failure and state.gave_up and not number:
         raise failure.error(server.path) from failure
     return False
+
+
+def _doing(event: Event, number: int) -> str:
+    """Return what a measuring process says that it does: `checking k_v2`, `measuring 2: k and k_v2`."""
+    if event["phase"] == "checking":
+        return " ".join(["checking", *event["names"]])
+    phase = "" if event["phase"] == "timing" else event["phase"]
+    return f"measuring {number + 1}: " + f"{phase} {' and '.join(event['names'])}".strip()
 
 
 def _roofline(
@@ -363,12 +354,6 @@ def sweep_configs(
 
 
 def _measure_configs(path: Path, source: str, settings: BenchSettings, text: str) -> list[Event]:
-    configs = list[Event]()
-
-    def hear(event: Event) -> None:
-        if event["event"] == "process":
-            configs[:] = event["process"]["configs"]
-
     options = {
         "kernel": settings.kernel,
         "budget": settings.budget,
@@ -381,10 +366,11 @@ def _measure_configs(path: Path, source: str, settings: BenchSettings, text: str
     request = {"job": "measure", "options": options, "refused": {}, "crashed": {}, "check": False}
     with Server(path, source, imports=_imports(settings), environment={}) as server:
         try:
-            server.job({**request, "variants": []}, hear)
+            events = [*server.events({**request, "variants": []})]
         except JobFailedError as error:
             raise error.error(path) from error
-    return configs
+    processes = [event["process"] for event in events if event["event"] == "process"]
+    return list(processes[-1]["configs"]) if processes else []
 
 
 def _source(path: Path) -> str:

@@ -1,7 +1,8 @@
 """One process that imports torch once, and forks a child for each measuring process of a bench file.
 
-Requests are lines of JSON on stdin, events are lines of JSON on what stdout was at first (what kernels
-print goes nowhere). The first request is the file; a later one of this form is another file, whose jobs
+Command line: `server.py EVENTS ASKED`, descriptors of pipes (`executors/child.py`). Events are lines of JSON
+in the first. Requests are lines of JSON from the second, which is standard input from then on; what kernels
+print goes nowhere. The first request is the file; a later one of this form is another file, whose jobs
 follow: torch is there already.
 
     {"path": "/d/output_code_bench.py", "source": "...", "imports": [], "fork": true}
@@ -78,14 +79,18 @@ Tell: TypeAlias = Callable[..., None]
 
 
 def main() -> None:
-    """Answer requests until stdin ends."""
-    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    """Answer requests until they end."""
+    events, asked = map(int, sys.argv[1:])
+    os.set_inheritable(events, False)
+    os.dup2(asked, 0)
+    os.close(asked)
+    answers = os.fdopen(events, "w", encoding="utf-8")
     with Path(os.devnull).open("wb") as nothing:
         os.dup2(nothing.fileno(), 1)
 
     def tell(event: str, **values: Any) -> None:
-        events.write("\n" + json.dumps({"event": event, **values}, allow_nan=False) + "\n")
-        events.flush()
+        answers.write("\n" + json.dumps({"event": event, **values}, allow_nan=False) + "\n")
+        answers.flush()
 
     file: dict[str, Any] = {}
     for line in sys.stdin.buffer:
@@ -99,6 +104,8 @@ def main() -> None:
             tell("ready", torch=torch.__version__)
             gc.freeze()  # so that a collection in a child does not copy all pages
             continue
+        with suppress(Exception):  # so that children share what the job imports, and say it where that fails
+            job_named(request["job"])
         status = forked(file, request, tell) if forks else in_this_process(file, request, tell)
         tell("ended", status=status)
 

@@ -16,14 +16,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from queue import Empty, Queue
-from threading import Thread
 from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.errors import NotFoundError
+from inductor_probe.executors.child import Event
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
 from inductor_probe.measuring.plan import Plan
 from inductor_probe.measuring.rows import JOBS, Progress, case_request, failure_of, wants_more_processes
@@ -51,41 +50,25 @@ class Remote:
     """A child that has built a case, and runs laps of its columns when it is asked to."""
 
     def __init__(self, server: Server, request: Event) -> None:
-        self._server = server
-        self._events: Queue[Event | Exception] = Queue()
-        self._thread = Thread(target=self._run, args=(request,), daemon=True)
-        self._thread.start()
+        self._server, self._events = server, server.events(request, _PATIENCE_S)
         self.facts: dict[str, Any] = {}
         self.columns: tuple[ColumnFacts, ...] = ()
 
-    def _run(self, request: Event) -> None:
-        try:
-            self._server.job(request, self._events.put)
-        except Exception as error:  # it is raised again where the answer is waited for
-            self._events.put(error)
-        else:
-            self._events.put({"event": "over"})
-
-    def wait_for(self, *names: str) -> Event:
-        """Return the next event of these names; keep what others say of the case.
+    def wait_for(self, name: str) -> Event:
+        """Return the next event of this name; keep what others say of the case.
 
         Raises:
             JobFailedError: the child ended before.
         """
-        while True:
-            try:
-                event = self._events.get(timeout=_PATIENCE_S)
-            except Empty:
-                raise JobFailedError("error", f"gave no answer for {_PATIENCE_S:.0f} s", {}, "") from None
-            if isinstance(event, Exception):
-                raise event
+        for event in self._events:
             match event["event"]:
                 case "row":
                     self.facts = {key: event[key] for key in ("inputs", "moved", "flops", "dtype")}
                 case "columns":
                     self.columns = tuple(from_json(ColumnFacts, facts) for facts in event["columns"])
-            if event["event"] in names or event["event"] == "over":
-                return event
+                case _ if event["event"] == name:
+                    return event
+        return {}
 
     def lap(self, column: str, number: int) -> tuple[int, float]:
         """Run a lap; return how often it lost its core, in its last attempt, and seconds a call."""
@@ -96,8 +79,7 @@ class Remote:
     def end(self) -> None:
         """Let the child say what ran until now, and end."""
         self._server.send({"end": True})
-        self.wait_for("over")
-        self._thread.join()
+        self.wait_for("end")
 
 
 def measure_pair(

@@ -17,9 +17,10 @@ from inductor_probe.bench.times import times_of
 from inductor_probe.bench.verdict import conclude, wants_more
 from inductor_probe.capture.own_calls import OwnRequest
 from inductor_probe.capture.own_child import OwnOptions
+from inductor_probe.executors.child import Event
 from inductor_probe.harness.budget import PROCESSES, share_of
 from inductor_probe.measuring.interleaved import time_remotes
-from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
+from inductor_probe.measuring.script_process import OwnChildError, OwnProgram, ScriptProcess
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.own_call import (

@@ -13,9 +13,10 @@ from typing import Any, get_args
 from msgspec.structs import replace
 
 import inductor_probe
-from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.verdict import wants_more
 from inductor_probe.errors import NotFoundError, RunFailedError
+from inductor_probe.executors.child import Event
+from inductor_probe.executors.server import COMPILING, JobFailedError, Server
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
 from inductor_probe.measuring.conclude import comparisons_of
 from inductor_probe.measuring.plan import Plan
@@ -34,8 +35,6 @@ from inductor_probe.model.timing import Series
 
 JOBS = "inductor_probe.measuring.child.jobs"
 _OLDEST = (3, 10)
-_GENERATED = "torch.compile(f) async_compile.cpp_pybinding("
-"""What a script and generated code for a CPU have in them: the server imports what that needs, once."""
 
 Progress = Callable[[str], None]
 
@@ -55,7 +54,7 @@ def measuring(plan: Plan, python: Path | None = None) -> Iterator[Server]:
         Path(folder, "inductor_probe").symlink_to(Path(inductor_probe.__file__).parent)
         path = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {"PYTHONPATH": os.pathsep.join(path)}
-        with Server(plan.script, _GENERATED, environment=environment, python=python) as server:
+        with Server(plan.script, COMPILING, environment=environment, python=python) as server:
             try:
                 server.start()
             except RunFailedError as error:
@@ -92,17 +91,11 @@ def answer_of(server: Server, job: str, request: Event, event: str) -> Event:
     Raises:
         ProbeError: it failed; says why.
     """
-    answers = list[Event]()
-
-    def take(sent: Event) -> None:
-        if sent["event"] == event:
-            answers.append(sent)
-
     try:
-        server.job({"job": f"{JOBS}:{job}", **request}, take)
+        sent = [*server.events({"job": f"{JOBS}:{job}", **request})]
     except JobFailedError as error:
         raise error.error(server.path) from error
-    return answers[-1]
+    return next(answer for answer in sent if answer["event"] == event)
 
 
 def case_request(plan: Plan, key: CaseKey, columns: Sequence[str]) -> Event:
@@ -124,20 +117,15 @@ def compile_ahead(
         return
     on_gpu = [key for key in keys if key.device.startswith("cuda")]
     done = 0
-
-    def count(event: Event) -> None:
-        nonlocal done
-        if event["event"] == "compiled":
-            done += 1
-            progress(f"compiling: {done} of {len(keys)} cases")
-
     progress(f"compiling {len(keys)} cases")
     for several, most in (([key for key in keys if key not in on_gpu], cores), (on_gpu, 1)):
         cases = [case_request(plan, key, plan.settings.columns) for key in several]
         request = {"job": f"{JOBS}:compile_cases", "cases": cases, "children": min(len(cases), most)}
         try:
-            if cases:
-                server.job(request, count)
+            for event in server.events(request) if cases else ():
+                if event["event"] == "compiled":
+                    done += 1
+                    progress(f"compiling: {done} of {len(keys)} cases")
         except JobFailedError as error:
             if error.kind == "usage":
                 raise error.error(server.path) from error
@@ -172,7 +160,8 @@ def measure_row(
         }
         events = _RowEvents(number, progress)
         try:
-            server.job(request, events)
+            for event in server.events(request):
+                events.take(event)
         except JobFailedError as error:
             ending = error.error(server.path)
             if isinstance(ending, NotFoundError):
@@ -199,7 +188,7 @@ class _RowEvents:
         self._columns: list[ColumnFacts] = []
         self._measured = self._load = 0.0
 
-    def __call__(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
         match event["event"]:
             case "phase":
                 self._progress(f"{event['phase']} {' and '.join(event['names'])} ({self._number + 1})")

@@ -13,9 +13,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from inductor_probe.bench.client import JobFailedError, Server
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.executors.local import UserFile
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.machine.facts import machine
 from inductor_probe.measuring.interleaved import measure_pair
 from inductor_probe.measuring.plan import Plan, PlannedRow, planned_rows

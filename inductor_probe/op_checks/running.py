@@ -7,7 +7,6 @@ its own: what fails only behind other samples is said to.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -16,23 +15,25 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from inductor_probe.errors import ProbeError, RunFailedError, near_names
+from inductor_probe.executors.child import Event
 from inductor_probe.executors.cluster import RayExecutor
 from inductor_probe.executors.local import Executor, ExecutorName, LocalExecutor, Needs, Tell, UserFile
+from inductor_probe.executors.server import COMPILING, JobFailedError, Server
 from inductor_probe.files import write_whole
-from inductor_probe.machine.python_child import WRITE_FILES, ask_torch, python_command
+from inductor_probe.machine.python_child import ask_torch, without_writing
 from inductor_probe.model.op_check import (
     SAMPLE_KINDS,
     FailureCode,
@@ -49,6 +50,7 @@ from inductor_probe.model.op_check import (
 )
 
 _WORKER = Path(__file__).with_name("worker.py")
+_JOB = "inductor_probe.op_checks.worker:run_cases"
 _ALONE_S = 300
 _LATE = 0.1
 """Times the budget, a sample may take longer than that: then its process is ended."""
@@ -138,7 +140,7 @@ def check_operators(
     done: list[_Seen] = []
     lost: list[OpLost] = []
     try:
-        listed = ask_torch(_WORKER, "list", plan.device)
+        listed = ask_torch(_WORKER, plan.device)
         if not listed["available"] and plan.executor == "local":
             raise ProbeError(f"torch {listed['torch']} sees no GPU here", "leave --device cuda out")
         cases = cases_of(plan, listed["operators"])
@@ -178,15 +180,14 @@ def check_operators(
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of a worker: it writes no dumps, finds this package, and compiles each sample.
+    """Return variables of a worker: it finds this package, and compiles each sample.
 
     A graph that comes from inductor's cache was traced before, perhaps with another decomposition. C++
     kernels may come from one: they are kept by their text.
     """
-    variables = {name: value for name, value in os.environ.items() if name not in WRITE_FILES}
-    package = str(Path(__file__).parents[2])
-    variables |= dict.fromkeys(("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE"), "0")
-    return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, [package, variables.get("PYTHONPATH")]))}
+    path = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    no_caches = dict.fromkeys(("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE"), "0")
+    return {**no_caches, "PYTHONPATH": os.pathsep.join(path)}
 
 
 def cases_of(plan: OpPlan, database: Sequence[dict[str, Any]]) -> list[OpCase]:
@@ -267,8 +268,9 @@ class _OpWorker:
         self._end = time.monotonic() + end - time.time()
         self._operators: tuple[str, ...] = ()
         self._calls = 0
-        self._process: subprocess.Popen[str] | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._stack = ExitStack()
+        self._server: Server | None = None
+        self._events: Iterator[Event] | None = None
         self._closed = False
 
     def open(self) -> None:
@@ -295,127 +297,93 @@ class _OpWorker:
         return seen
 
     def close(self) -> None:
-        """End the process; who waits for its answers gets none."""
+        """End the process, from whatever thread; who waits for its answers gets none."""
         self._closed = True
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            _end(process)
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._server is not None:
+            self._server.kill()
+        self._stack.close()
 
     def _ask(self, seen: _Seen, case: OpCase, skip: int) -> int | None:
         """Let the worker run samples; return None, or the number of the sample that killed it."""
-        process, requests, answers = self._started()
-        request = {
-            "operator": case.operator, "dtype": case.dtype, "mode": case.mode, "form": case.form,
-            "way": case.way, "skip": skip, "most": self._plan.samples, "end": self._end,
-        }  # fmt: skip
-        with suppress(BrokenPipeError):
-            requests.write(json.dumps(request) + "\n")
-            requests.flush()
-        begun: dict[str, Any] = {"sample": skip, "elements": 0, "text": ""}
-        ends = False
-        left = max(self._end - time.monotonic(), 0.0) + _LATE * self._plan.budget
-        late = threading.Timer(left, _kill_group, [process.pid])
+        server, events = self._started()
+        server.send({**asdict(case), "skip": skip, "most": self._plan.samples, "end": self._end})
+        begun: Event = {"sample": skip, "elements": 0, "text": ""}
+        late = threading.Timer(
+            max(self._end - time.monotonic(), 0.0) + _LATE * self._plan.budget, server.kill
+        )
         late.daemon = True
         late.start()
-        for line in answers:
-            answer = json.loads(line)
-            if "calls" in answer:
-                late.cancel()
-                self._calls = answer["calls"]
-                return None
-            if "done" in answer:
-                seen.left = answer["left"]
-            elif "text" in answer:
-                begun = answer
-                seen.kinds.update(answer["kinds"])
-            else:
-                _add(seen, begun, answer)
-                ends = bool(answer.get("ends"))
-        late.cancel()
-        status = _end(process)
-        self._process, self._calls = None, 0
-        if status == -signal.SIGKILL and time.monotonic() > self._end:
+        killed, ended = 0, 0
+        try:
+            for event in events:
+                match event["event"]:
+                    case "begun":
+                        begun = event
+                        seen.kinds.update(event["kinds"])
+                    case "done":
+                        seen.left, self._calls = event["left"], event["calls"]
+                        return None
+                    case _:
+                        _add(seen, begun, event)
+        except JobFailedError as error:
+            killed, ended = error.signal, 1
+        finally:
+            late.cancel()
+        self._events, self._calls = None, 0
+        if killed == signal.SIGKILL and time.monotonic() > self._end:
             seen.left = max(0, self._plan.samples - seen.samples - seen.refused)
             return None
-        number = begun["sample"]
-        if ends:
-            return int(number)
+        number = int(begun["sample"])
+        if not ended:  # its GPU has met an error
+            return number
         seen.samples += 1
-        code = "signal" if status < 0 else "status"
-        seen.failures.append((_failure(case, "killed", code, {code: abs(status)}, begun), ""))
-        return int(number) if begun["text"] else None  # else no sample could be made, nor any further one
+        code, value = ("signal", killed) if killed else ("status", ended)
+        seen.failures.append((_failure(case, "killed", code, {code: value}, begun), ""))
+        return number if begun["text"] else None  # else no sample could be made, nor any further one
 
-    def _started(self) -> tuple[subprocess.Popen[str], IO[str], IO[str]]:
-        """Return the process, which may have to be started, with where it reads requests and writes answers.
+    def _started(self) -> tuple[Server, Iterator[Event]]:
+        """Return the process, which may have to be started, and what it says.
 
         Raises:
             ProbeError: it cannot do what is asked, and says why. RunFailedError: it did not start.
         """
-        process = self._process
-        begins = process is None
-        if process is None:
-            process = self._process = subprocess.Popen(
-                python_command(_WORKER),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                env=_environment(),
-                start_new_session=True,  # Ctrl-C is for whoever waits: no sample killed this process then
+        server = self._server
+        if server is None:
+            server = self._server = self._stack.enter_context(
+                Server(Path("check-op"), COMPILING, environment=_environment())
             )
-        requests, answers = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
-        if begins:
+        if self._events is None:
             decomposition = None
             if self._plan.decomposition:
                 decomposition = {"place": self._place(), "operators": self._plan.operators}
             first = {"operator": self._first.operator, "dtype": self._first.dtype}
-            with suppress(BrokenPipeError):
-                request = {"device": self._plan.device, "decomposition": decomposition, "first": first}
-                requests.write(json.dumps(request) + "\n")
-                requests.flush()
-            answer = json.loads(answers.readline() or "{}")
+            request = {"device": self._plan.device, "decomposition": decomposition, "first": first}
+            self._events = server.events({"job": _JOB, **request})
+            try:
+                answer = next(self._events)
+            except JobFailedError as error:
+                raise RunFailedError(
+                    f"the process that runs samples did not start: {error.message}",
+                    "`probe doctor` says more",
+                ) from error
             if "error" in answer:
                 raise ProbeError(answer["error"], answer["hint"])
-            if "ready" not in answer:
+            if server.torch != self._torch:
                 raise RunFailedError(
-                    "the process that runs samples did not start", "`probe doctor` says more"
-                )
-            if answer["torch"] != self._torch:
-                raise RunFailedError(
-                    f"torch is {answer['torch']} there, and {self._torch} where the samples were listed",
+                    f"torch is {server.torch} there, and {self._torch} where the samples were listed",
                     "install the same torch on all nodes",
                 )
             self._operators = tuple(answer["operators"])
-        return process, requests, answers
+        return server, self._events
 
     def _place(self) -> str:
         """Return the decomposition's place on this machine."""
         place = str(self._plan.decomposition)
         if self._file is None:
             return place
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="check-op-", ignore_cleanup_errors=True)
-        path = self._file.place(Path(self._folder.name))
+        folder = tempfile.TemporaryDirectory(prefix="check-op-", ignore_cleanup_errors=True)
+        path = self._file.place(Path(self._stack.enter_context(folder)))
         return f"{path}:{place.rpartition(':')[2]}"
-
-
-def _kill_group(pid: int) -> None:
-    """End a process and the compilers that it waits for."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-
-
-def _end(process: subprocess.Popen[str]) -> int:
-    """Wait for a process that has ended, or is about to; return its status."""
-    status = process.wait()
-    for stream in (process.stdin, process.stdout):
-        if stream:
-            with suppress(OSError):
-                stream.close()
-    return status
 
 
 def _user_file(plan: OpPlan) -> UserFile | None:
@@ -444,12 +412,12 @@ def _case_name(case: OpCase) -> str:
     return f"{case.operator} {case.dtype} {case.mode}"
 
 
-def _add(seen: _Seen, begun: dict[str, Any], answer: dict[str, Any]) -> None:
-    if "refused" in answer:
+def _add(seen: _Seen, begun: Event, answer: Event) -> None:
+    if answer["event"] == "refused":
         seen.refused += 1
         return
     seen.samples += 1
-    if answer.get("ok"):
+    if answer["event"] == "right":
         seen.right += 1
         seen.random += bool(answer["random"])
         seen.breaks += bool(answer["breaks"])
@@ -459,7 +427,7 @@ def _add(seen: _Seen, begun: dict[str, Any], answer: dict[str, Any]) -> None:
     seen.failures.append((failure, answer["script"]))
 
 
-def _failure(case: OpCase, kind: str, code: str, numbers: dict[str, Any], begun: dict[str, Any]) -> OpFailure:
+def _failure(case: OpCase, kind: str, code: str, numbers: dict[str, Any], begun: Event) -> OpFailure:
     named = {name: tuple(value) if isinstance(value, list) else value for name, value in numbers.items()}
     return OpFailure(
         case.operator,
@@ -531,7 +499,7 @@ def _shows(script: Path) -> bool | None:
     try:
         ended = subprocess.run(
             [sys.executable, str(script)],
-            env=_environment(),
+            env={**without_writing(os.environ), **_environment()},
             capture_output=True,
             check=False,
             timeout=_ALONE_S,

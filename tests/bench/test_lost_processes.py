@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.bench.client import JobFailedError, Server
 from inductor_probe.bench.session import run_bench_file
 from inductor_probe.bench.state import MOST_LOST, State
 from inductor_probe.bench_file.bench_file import write_bench_file
 from inductor_probe.errors import RunFailedError
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from tests.bench.dumped import edit_copy
 

@@ -35,7 +35,9 @@ def _kind():  # type: ignore[no-untyped-def]
     if words[1:2] == ["setup"]:  # of torch_child.py: what is asked there is also how torch is imported
         return None
     kind = next((kind for end, kind in _PROGRAMS.items() if words and words[0].endswith(end)), None)
-    return "interpret" if kind == "bench" and os.environ.get("TRITON_INTERPRET") else kind
+    if kind == "bench" and os.environ.get("TRITON_INTERPRET"):
+        return "interpret"
+    return "check-op" if kind == "bench" and os.environ.get("TORCHINDUCTOR_FX_GRAPH_CACHE") == "0" else kind
 
 
 def _hand_over(path):  # type: ignore[no-untyped-def]
