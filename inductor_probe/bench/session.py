@@ -15,24 +15,18 @@ from msgspec.structs import asdict
 from inductor_probe.bench.alone import alone_options, run_once
 from inductor_probe.bench.result import result_of
 from inductor_probe.bench.state import COPY, State, plain
-from inductor_probe.bench.verdict import wants_more
+from inductor_probe.bench.stop_rule import StopRule
 from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.executors.child import Event
 from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.files import write_whole
-from inductor_probe.harness.budget import (
-    COMPARISONS,
-    MORE_PROCESSES,
-    OVERHEADS,
-    PROCESSES,
-    ROOFLINE,
-    share_of,
-)
+from inductor_probe.harness.budget import COMPARISONS, OVERHEADS, ROOFLINE, share_of
 from inductor_probe.machine.gpu import gpu_remarks, gpu_state, names_gpu
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.codec import ShapeError, from_json
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import KernelWork, Roofline, Samples
 from inductor_probe.reader.python_text import read_python_source
@@ -42,8 +36,8 @@ Works = Callable[[BenchResult], Sequence[KernelWork]]
 """What each kernel has to do in a call, by the result: it knows which operators count flops."""
 Progress = Callable[[str], None]
 
-_EXCEEDED, _WITH_MORE = 1.25, 1.15
-"""Times the budget: a report warns beyond the first; the second limits processes beyond three."""
+_EXCEEDED = 1.25
+"""Times the budget: a report warns beyond it."""
 _KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
 
 
@@ -90,7 +84,6 @@ def run_bench_file(
     comparisons = settings.budget * (1 if alone else COMPARISONS)
     state = State(warnings=list(map(plain, hazards)), total=comparisons)
     gpu = gpu_state() if names_gpu(source) else None
-    most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
     with nullcontext(shared) if shared else server_of(path, settings) as server:
         if other_harness:
             state.warn("other-harness")
@@ -98,8 +91,9 @@ def run_bench_file(
             _start(server, path, source, state, progress)
         while True:
             number = len(state.processes)
-            progress(f"measuring {number + 1} of {fewest if number < fewest else most}")
-            share = share_of(state.total, number, state.most or settings.processes)
+            rule = StopRule(settings.budget, settings.margin, state.most or settings.processes)
+            progress(f"measuring {number + 1} of {rule.fewest if number < rule.fewest else rule.most}")
+            share = share_of(state.total, number, rule.processes)
             if other_harness:
                 order = ["--seed", str(2 * number), *(["--copies-first"] if number % 2 else [])]
                 options = [*alone_options(settings, share), *order]
@@ -113,7 +107,7 @@ def run_bench_file(
                 before, gpu = gpu, gpu_state()
                 state.processes[-1]["gpu"] = {"before": asdict(before), "after": asdict(gpu)}
                 state.processes[-1]["warnings"] += map(plain, gpu_remarks(before, gpu, [os.getpid()]))
-            if enough := _enough(state, settings, fewest, most):
+            if enough := _enough(state, settings):
                 _note_budget(state, settings)
             write_whole(results, samples_text(state.processes, settings.margin))
             if enough:
@@ -160,20 +154,17 @@ def over_budget(spent: float, budget: float) -> Iterator[Remark]:
         yield measured("budget-exceeded", "analysis", Subject("machine", ""), numbers)
 
 
-def _enough(state: State, settings: BenchSettings, fewest: int, most: int) -> bool:
+def _enough(state: State, settings: BenchSettings) -> bool:
     """Tell whether no further process is needed."""
     if state.gave_up or not state.processes[0]["comparisons"]:  # nothing is right, or compared
         return True
-    if state.most is not None and len(state.processes) >= state.most:
-        return True
-    if len(state.processes) >= most:
-        return True
-    if len(state.processes) < fewest:
-        return False
-    if state.spent + state.processes[-1].get("measured", 0.0) > _WITH_MORE * settings.budget:
-        return True
-    result = result_of(Samples(tuple(map(process_of, state.processes)), settings.margin))
-    return not any(wants_more(pair, settings.margin) for pair in result.comparisons)
+
+    def comparisons() -> Iterator[Comparison]:  # made only where they count
+        yield from result_of(Samples(tuple(map(process_of, state.processes)), settings.margin)).comparisons
+
+    rule = StopRule(settings.budget, settings.margin, state.most or settings.processes)
+    spent = state.spent + state.processes[-1].get("measured", 0.0)
+    return rule.enough(len(state.processes), comparisons(), spent)
 
 
 def _start(server: Server, path: Path, source: str, state: State, progress: Progress) -> None:

@@ -17,9 +17,17 @@ from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.executors.local import UserFile
 from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.machine.facts import machine
-from inductor_probe.measuring.interleaved import measure_pair
+from inductor_probe.measuring.interleaved import time_pair
 from inductor_probe.measuring.plan import Plan, PlannedRow, planned_rows
-from inductor_probe.measuring.rows import Progress, answer_of, compile_ahead, measure_row, measuring
+from inductor_probe.measuring.rows import (
+    CaseProcess,
+    Progress,
+    answer_of,
+    compile_ahead,
+    measure_row,
+    measuring,
+    time_columns,
+)
 from inductor_probe.model.perf import CaseKey, Interpreter, PerfNode, PerfRow
 from inductor_probe.model.timing import Roofline
 
@@ -111,11 +119,13 @@ class RowWorker:
         def tell(text: str) -> None:
             self.progress(f"{row_name(self._plan, task)}: {text}")
 
-        try:
+        def measure(number: int, seconds: float) -> CaseProcess:
             if len(self._servers) > 1:
-                row = measure_pair(self._servers, self._plan, task, tell)
-            else:
-                row = measure_row(self._servers[0], self._plan, task, tell)
+                return time_pair(self._servers, self._plan, task, number, seconds, tell)
+            return time_columns(self._servers[0], self._plan, task, number, seconds, tell)
+
+        try:
+            row = measure_row(self._plan, task, measure)
         except ProbeError as error:
             raise self._as_typed(error) from error
         if row.processes and not self._plan.settings.check_only:
