@@ -57,8 +57,7 @@ def check_interpreted(
     """
     progress = progress or (lambda text: None)
     crashed: dict[str, str] = {}
-    imports = [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
-    with Server(path, source, imports=imports, environment=_ENVIRONMENT) as server:
+    with Server(path, source, imports=settings.imports, environment=_ENVIRONMENT) as server:
         while True:
             heard = _Heard(progress)
             request = {

@@ -107,7 +107,6 @@ def profile_bench_file(
     """
     progress = progress or (lambda text: None)
     results: list[Event] = []
-    imports = [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
     measuring = settings.budget * (1 - ROOFLINE)
     processes = 1 if names_gpu(file.source) else settings.processes or PROCESSES
     options = {
@@ -128,14 +127,14 @@ def profile_bench_file(
         environment = flags_environment(settings.cxxflags, Path(folder))
         with ExitStack() as stack:
             server = shared or stack.enter_context(
-                Server(file.path, file.source, imports=imports, environment=environment)
+                Server(file.path, file.source, imports=settings.imports, environment=environment)
             )
             progress("importing torch and inductor")
             try:
                 server.use(file.path, file.source)
                 if kernels := len(_KERNEL.findall(file.source)):
-                    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-                    for event in server.events({"job": "compile", "children": min(kernels, cores)}):
+                    children = min(kernels, len(os.sched_getaffinity(0)))
+                    for event in server.events({"job": "compile", "children": children}):
                         if event["event"] == "compiling":
                             progress(f"compiling {event['name']}")
                 for _ in range(processes):

@@ -138,7 +138,7 @@ def server_of(
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         environment = {**flags_environment(settings.cxxflags, Path(folder)), **(variables or {})}
-        with Server(path, "", imports=_imports(settings), environment=environment) as server:
+        with Server(path, "", imports=settings.imports, environment=environment) as server:
             yield server
 
 
@@ -187,7 +187,7 @@ def _compile(server: Server, source: str, state: State, progress: Progress) -> N
         return
     progress(f"compiling {count} kernels" if count > 1 else "compiling 1 kernel")
     try:
-        for event in server.events({"job": "compile", "children": max(1, min(count, _cores()))}):
+        for event in server.events({"job": "compile", "children": min(count, len(os.sched_getaffinity(0)))}):
             if event["event"] == "compiling":
                 begun.append(event["name"])
             if event["event"] == "kernel":
@@ -301,14 +301,6 @@ def _roofline(
         return None
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _imports(settings: BenchSettings) -> list[str]:
-    return [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
-
-
 def sweep_configs(
     path: Path,
     settings: BenchSettings,
@@ -355,7 +347,7 @@ def _measure_configs(path: Path, source: str, settings: BenchSettings, text: str
         "configs": text,
     }
     request = {"job": "measure", "options": options, "refused": {}, "crashed": {}, "check": False}
-    with Server(path, source, imports=_imports(settings), environment={}) as server:
+    with Server(path, source, imports=settings.imports, environment={}) as server:
         try:
             events = [*server.events({**request, "variants": []})]
         except JobFailedError as error:

@@ -97,7 +97,8 @@ class Server:
         self.torch = ""
         self._python = python
         self.python = str(python or sys.executable)
-        self.file = {"path": str(path.resolve()), "source": source, "imports": list(imports)}
+        modules = [str(Path(name).resolve()) if name.endswith(".py") else name for name in imports]
+        self.file = {"path": str(path.resolve()), "source": source, "imports": modules}
         self.no_fork: str | None = None
         self.environment = dict(environment)
         self._folder = tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)

@@ -24,13 +24,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from inductor_probe.errors import ProbeError, RunFailedError, near_names
 from inductor_probe.executors.child import Event
 from inductor_probe.executors.cluster import RayExecutor
-from inductor_probe.executors.local import Executor, ExecutorName, LocalExecutor, Needs, Tell, UserFile
+from inductor_probe.executors.local import Executor, LocalExecutor, Needs, Tell, UserFile
 from inductor_probe.executors.server import COMPILING, JobFailedError, Server
 from inductor_probe.files import write_whole
 from inductor_probe.machine.python_child import ask_torch, without_writing
@@ -38,8 +37,6 @@ from inductor_probe.model.op_check import (
     SAMPLE_KINDS,
     FailureCode,
     FailureKind,
-    Form,
-    Mode,
     OpCase,
     OpChecks,
     OpDecomposition,
@@ -48,44 +45,18 @@ from inductor_probe.model.op_check import (
     OpRow,
     Way,
 )
+from inductor_probe.options.kernels import CheckOpOptions
+from inductor_probe.options.verb import several
 
 _WORKER = Path(__file__).with_name("worker.py")
 _JOB = "inductor_probe.op_checks.worker:run_cases"
+_OUT = Path(".probe", "check-op")
 _ALONE_S = 300
 _LATE = 0.1
 """Times the budget, a sample may take longer than that: then its process is ended."""
 _MOST_ON_GPU = 8  # processes: the context of each takes half a gigabyte there
 Progress = Callable[[int, int, OpRow], None]
 """Called with how many cases are done, of how many, and the latest."""
-
-
-class OpPlan(Struct, frozen=True):
-    """What to check.
-
-    Attributes:
-        patterns: of names of operators, as globs or parts of a name. dtypes: of samples; empty for float32
-            and uint8, as far as the operator has them.
-        modes, forms: see `OpCase`. samples: at most of each case. device: `cpu` or `cuda`.
-        decomposition: `MODULE:FUNCTION` or `FILE.py:FUNCTION` to try beside inductor's own; `operators` are
-            the overloads that it stands for, found by the names of its parameters if empty.
-        jobs: processes at once; None for one a core, on a GPU at most 8.
-        budget: seconds of running samples, after which no further one begins.
-        out: the folder for programs that show failures.
-        executor: processes of this machine, or those on the nodes of a Ray cluster.
-    """
-
-    patterns: tuple[str, ...]
-    dtypes: tuple[str, ...] = ()
-    modes: tuple[Mode, ...] = ("static", "dynamic", "backward")
-    forms: tuple[Form, ...] = ("given", "channels_last")
-    samples: int = 8
-    device: str = "cpu"
-    decomposition: str | None = None
-    operators: tuple[str, ...] = ()
-    jobs: int | None = None
-    budget: float = 600.0
-    out: Path = Path(".probe/check-op")
-    executor: ExecutorName = "local"
 
 
 @dataclass
@@ -120,9 +91,9 @@ class _Seen:
 
 
 def check_operators(
-    plan: OpPlan, progress: Progress | None = None, warn: Tell = lambda text: None
+    options: CheckOpOptions, progress: Progress | None = None, warn: Tell = lambda text: None
 ) -> OpChecks:
-    """Run the samples of the operators that a plan names, and compare.
+    """Run the samples of the operators that the options name, and compare.
 
     `warn` is called with what happens to nodes of a cluster.
 
@@ -133,20 +104,20 @@ def check_operators(
     begin = time.monotonic()
     cores = len(os.sched_getaffinity(0))
     executor: Executor = LocalExecutor(
-        plan.jobs or (min(cores, _MOST_ON_GPU) if plan.device == "cuda" else cores)
+        options.jobs or (min(cores, _MOST_ON_GPU) if options.device == "cuda" else cores)
     )
-    if plan.executor == "ray":
-        executor = RayExecutor(plan.jobs, warn)
+    if options.executor == "ray":
+        executor = RayExecutor(options.jobs, warn)
     done: list[_Seen] = []
     lost: list[OpLost] = []
     try:
-        listed = ask_torch(_WORKER, plan.device)
-        if not listed["available"] and plan.executor == "local":
+        listed = ask_torch(_WORKER, options.device)
+        if not listed["available"] and options.executor == "local":
             raise ProbeError(f"torch {listed['torch']} sees no GPU here", "leave --device cuda out")
-        cases = cases_of(plan, listed["operators"])
-        end = time.time() + plan.budget
-        make = partial(_OpWorker, plan, _user_file(plan), cases[0], end, listed["torch"])
-        needs = Needs("cuda" if plan.device == "cuda" else "cpu")
+        cases = cases_of(options, listed["operators"])
+        end = time.time() + options.budget
+        make = partial(_OpWorker, options, _user_file(options), cases[0], end, listed["torch"])
+        needs = Needs("cuda" if options.device == "cuda" else "cpu")
         with closing(executor.map(make, cases, needs, name=_case_name)) as results:
             for outcome in results:
                 if outcome.result is None:
@@ -163,15 +134,15 @@ def check_operators(
     order = {case: number for number, case in enumerate(cases)}
     done.sort(key=lambda seen: order[seen.case])
     decomposition = None
-    if plan.decomposition:
+    if options.decomp:
         names = next((seen.operators for seen in done if seen.operators), ())
-        decomposition = OpDecomposition(plan.decomposition, names, sum(seen.calls for seen in done))
-    failures = _written(_grouped(seen.failures for seen in done), plan, warn, runs_here=listed["available"])
+        decomposition = OpDecomposition(options.decomposition[0], names, sum(seen.calls for seen in done))
+    groups = _grouped(seen.failures for seen in done)
     return OpChecks(
         torch=listed["torch"],
-        device=plan.device,
+        device=options.device,
         rows=tuple(seen.row for seen in done if seen.samples + seen.refused + seen.left),
-        failures=tuple(failures),
+        failures=tuple(_written(groups, options, warn, runs_here=listed["available"])),
         decomposition=decomposition,
         spent=time.monotonic() - begin,
         lost=tuple(lost),
@@ -190,8 +161,8 @@ def _environment() -> dict[str, str]:
     return {**no_caches, "PYTHONPATH": os.pathsep.join(path)}
 
 
-def cases_of(plan: OpPlan, database: Sequence[dict[str, Any]]) -> list[OpCase]:
-    """Return the cases of a plan: those with inductor's own decompositions first.
+def cases_of(options: CheckOpOptions, database: Sequence[dict[str, Any]]) -> list[OpCase]:
+    """Return the cases that are asked for: those with inductor's own decompositions first.
 
     Args:
         database: the operators; see `worker.listed`.
@@ -200,7 +171,7 @@ def cases_of(plan: OpPlan, database: Sequence[dict[str, Any]]) -> list[OpCase]:
         ProbeError: no operator has such a name, or none such a dtype.
     """
     named: set[str] = set()
-    for pattern in plan.patterns:
+    for pattern in several(options.patterns):
         matched = {str(operator["name"]) for operator in database if _matches(pattern, operator)}
         if not matched:
             raise ProbeError(
@@ -210,27 +181,26 @@ def cases_of(plan: OpPlan, database: Sequence[dict[str, Any]]) -> list[OpCase]:
         named |= {_plain(pattern)} & matched or matched  # of `flip`, not `fliplr` too
     chosen = [operator for operator in database if operator["name"] in named]
     known = sorted({dtype for operator in chosen for dtype in operator["dtypes"]})
-    wanted = plan.dtypes or ("float32", "uint8")
-    if plan.dtypes == ("all",):
-        wanted = tuple(known)
-    if unknown := [dtype for dtype in plan.dtypes if dtype != "all" and dtype not in known]:
+    wanted = known if "all" in options.dtypes else options.dtypes or ("float32", "uint8")
+    if unknown := [dtype for dtype in options.dtypes if dtype != "all" and dtype not in known]:
         names = ", ".join(operator["name"] for operator in chosen[:3])
         raise ProbeError(f"no sample of {names} is of {unknown[0]}", f"there are {', '.join(known)}")
-    ways: tuple[Way, ...] = ("compiled", "decomposition") if plan.decomposition else ("compiled",)
+    ways: tuple[Way, ...] = ("compiled", "decomposition") if options.decomp else ("compiled",)
+    forms = dict.fromkeys((*options.forms, "varied") if options.vary else options.forms)
     cases = [
         OpCase(operator["name"], dtype, mode, form, way)
         for operator in chosen
         for way in ways
         for dtype in operator["dtypes"]
-        if dtype in wanted or (not plan.dtypes and not set(wanted) & set(operator["dtypes"]))
-        for form in plan.forms
-        for mode in plan.modes
+        if dtype in wanted or (not options.dtypes and not set(wanted) & set(operator["dtypes"]))
+        for form in forms
+        for mode in options.modes
         if not mode.startswith("backward") or dtype in operator["gradients"]
     ]
     if not cases:
         dtypes, gradients = (", ".join(chosen[0][key]) or "none" for key in ("dtypes", "gradients"))
         raise ProbeError(
-            f"{chosen[0]['name']} has no sample in {', '.join(wanted)} with {', '.join(plan.modes)}",
+            f"{chosen[0]['name']} has no sample in {', '.join(wanted)} with {', '.join(options.modes)}",
             f"it has {dtypes}; with gradients {gradients}",
         )
     # A process that has installed a decomposition compiles with it from then on: those cases come last.
@@ -251,12 +221,18 @@ class _OpWorker:
     """A process that runs samples: started with the first case, and again if one killed it. See `Worker`."""
 
     def __init__(  # noqa: PLR0917 - what it runs, and where it stops
-        self, plan: OpPlan, file: UserFile | None, first: OpCase, end: float, torch: str, tell: Tell
+        self,
+        options: CheckOpOptions,
+        file: UserFile | None,
+        first: OpCase,
+        end: float,
+        torch: str,
+        tell: Tell,
     ) -> None:
         """Start nothing yet.
 
         Args:
-            plan: what to run. file: with the decomposition, if it is in a file.
+            options: what to run. file: with the decomposition, if it is in a file.
             first: a case whose operator the decomposition may be for.
             end: when no further sample begins, as `time.time`: another machine has another monotonic clock.
                 A process that has just started has half of the budget at least: importing torch and its
@@ -264,7 +240,7 @@ class _OpWorker:
             torch: its version, which has to be the same everywhere.
             tell: is not used: a case takes a second.
         """
-        self._plan, self._file, self._first, self._torch = plan, file, first, torch
+        self._options, self._file, self._first, self._torch = options, file, first, torch
         self._end = time.monotonic() + end - time.time()
         self._operators: tuple[str, ...] = ()
         self._calls = 0
@@ -276,7 +252,7 @@ class _OpWorker:
     def open(self) -> None:
         """Start the process."""
         self._started()
-        self._end = max(self._end, time.monotonic() + self._plan.budget / 2)
+        self._end = max(self._end, time.monotonic() + self._options.budget / 2)
 
     def prepare(self, tasks: Sequence[OpCase], cores: int) -> None:
         """Nothing: each sample is compiled as it runs."""
@@ -290,7 +266,7 @@ class _OpWorker:
                 break
             skip, calls = last + 1, 0
         else:
-            seen.left = max(0, self._plan.samples - seen.samples - seen.refused)
+            seen.left = max(0, self._options.samples - seen.samples - seen.refused)
         seen.calls = self._calls - calls
         seen.operators = self._operators
         seen.seconds = time.monotonic() - begin
@@ -306,10 +282,10 @@ class _OpWorker:
     def _ask(self, seen: _Seen, case: OpCase, skip: int) -> int | None:
         """Let the worker run samples; return None, or the number of the sample that killed it."""
         server, events = self._started()
-        server.send({**asdict(case), "skip": skip, "most": self._plan.samples, "end": self._end})
+        server.send({**asdict(case), "skip": skip, "most": self._options.samples, "end": self._end})
         begun: Event = {"sample": skip, "elements": 0, "text": ""}
         late = threading.Timer(
-            max(self._end - time.monotonic(), 0.0) + _LATE * self._plan.budget, server.kill
+            max(self._end - time.monotonic(), 0.0) + _LATE * self._options.budget, server.kill
         )
         late.daemon = True
         late.start()
@@ -331,7 +307,7 @@ class _OpWorker:
             late.cancel()
         self._events, self._calls = None, 0
         if killed == signal.SIGKILL and time.monotonic() > self._end:
-            seen.left = max(0, self._plan.samples - seen.samples - seen.refused)
+            seen.left = max(0, self._options.samples - seen.samples - seen.refused)
             return None
         number = int(begun["sample"])
         if not ended:  # its GPU has met an error
@@ -354,10 +330,11 @@ class _OpWorker:
             )
         if self._events is None:
             decomposition = None
-            if self._plan.decomposition:
-                decomposition = {"place": self._place(), "operators": self._plan.operators}
+            if self._options.decomp:
+                place, overloads = self._options.decomposition
+                decomposition = {"place": self._here(place), "operators": overloads}
             first = {"operator": self._first.operator, "dtype": self._first.dtype}
-            request = {"device": self._plan.device, "decomposition": decomposition, "first": first}
+            request = {"device": self._options.device, "decomposition": decomposition, "first": first}
             self._events = server.events({"job": _JOB, **request})
             try:
                 answer = next(self._events)
@@ -376,9 +353,8 @@ class _OpWorker:
             self._operators = tuple(answer["operators"])
         return server, self._events
 
-    def _place(self) -> str:
-        """Return the decomposition's place on this machine."""
-        place = str(self._plan.decomposition)
+    def _here(self, place: str) -> str:
+        """Return a decomposition's place on this machine."""
         if self._file is None:
             return place
         folder = tempfile.TemporaryDirectory(prefix="check-op-", ignore_cleanup_errors=True)
@@ -386,25 +362,25 @@ class _OpWorker:
         return f"{path}:{place.rpartition(':')[2]}"
 
 
-def _user_file(plan: OpPlan) -> UserFile | None:
+def _user_file(options: CheckOpOptions) -> UserFile | None:
     """Return the file of the decomposition: a worker runs elsewhere, or on another machine.
 
     Raises:
         ProbeError: no function is named, or there is no such file.
     """
-    if plan.decomposition is None:
+    if options.decomp is None:
         return None
-    module, _, name = plan.decomposition.rpartition(":")
+    module, _, name = options.decomposition[0].rpartition(":")
     if not module or not name:
         raise ProbeError(
-            f"--decomp {plan.decomposition}: it names no function",
+            f"--decomp {options.decomp}: it names no function",
             "write MODULE:FUNCTION or FILE.py:FUNCTION",
         )
     if not module.endswith(".py"):
         return None
     path = Path(module).absolute()
     if not path.is_file():
-        raise ProbeError(f"--decomp {plan.decomposition}: there is no file {path}")
+        raise ProbeError(f"--decomp {options.decomp}: there is no file {path}")
     return UserFile.read(path)
 
 
@@ -465,14 +441,14 @@ def _grouped(failures: Iterable[Iterable[tuple[OpFailure, str]]]) -> list[tuple[
 
 
 def _written(
-    failures: Sequence[tuple[OpFailure, str]], plan: OpPlan, warn: Tell, *, runs_here: bool
+    failures: Sequence[tuple[OpFailure, str]], options: CheckOpOptions, warn: Tell, *, runs_here: bool
 ) -> Iterable[OpFailure]:
     """Write the program of each failure, and run it if this machine can; name one that cannot be written."""
     for failure, text in failures:
         path = None
         if text:
             try:
-                path = _write_program(failure, text, plan.out)
+                path = _write_program(failure, text, options.out or _OUT)
             except (OSError, ProbeError) as error:  # what came of the samples is shown in any case
                 why = (
                     error.message if isinstance(error, ProbeError) else f"{error.filename}: {error.strerror}"
