@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from inductor_probe.bench.alone import alone_options, run_once
 from inductor_probe.bench.result import result_of
 from inductor_probe.bench.state import COPY, State, plain
 from inductor_probe.bench.stop_rule import StopRule
@@ -36,6 +35,7 @@ Works = Callable[[BenchResult], Sequence[KernelWork]]
 """What each kernel has to do in a call, by the result: it knows which operators count flops."""
 Progress = Callable[[str], None]
 
+_OWN_CORE = "inductor_probe.harness.own_core:measure"
 _EXCEEDED = 1.25
 """Times the budget: a report warns beyond it."""
 _KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
@@ -65,8 +65,7 @@ def run_bench_file(
         progress: called with what is done next: `compiling 3 of 20 kernels`.
         works: what kernels have to do, to hold them against the machine; None: they are not.
         source: the text to run, where it was read and judged before; else `path` is read, once for all.
-        other_harness: the harness in the file is not that of this package: the file runs by its own, in
-            fresh processes.
+        other_harness: the harness in the file is not that of this package: the file runs by its own.
         shared: a process that files before this one were run by, with the same imports and flags: torch is
             imported there already. It is left as it is; None: one for this file alone.
 
@@ -85,20 +84,14 @@ def run_bench_file(
     state = State(warnings=list(map(plain, hazards)), total=comparisons)
     gpu = gpu_state() if names_gpu(source) else None
     with nullcontext(shared) if shared else server_of(path, settings) as server:
-        if other_harness:
-            state.warn("other-harness")
-        else:
-            _start(server, path, source, state, progress)
+        _start(server, path, source, state, progress, other_harness=other_harness)
         while True:
             number = len(state.processes)
             rule = StopRule(settings.budget, settings.margin, state.most or settings.processes)
             progress(f"measuring {number + 1} of {rule.fewest if number < rule.fewest else rule.most}")
             share = share_of(state.total, number, rule.processes)
-            if other_harness:
-                order = ["--seed", str(2 * number), *(["--copies-first"] if number % 2 else [])]
-                options = [*alone_options(settings, share), *order]
-                state.processes.append(run_once(path, source, options, server.environment))
-            elif not (_measure(server, settings, share, state, progress) or state.gave_up):
+            job = _OWN_CORE if other_harness else "measure"
+            if not (_measure(server, job, settings, share, state, progress) or state.gave_up):
                 continue
             state.processes[-1]["warnings"] += state.warnings
             state.processes[-1]["command"] = [*settings.command(path.parent.name)]
@@ -167,11 +160,15 @@ def _enough(state: State, settings: BenchSettings) -> bool:
     return rule.enough(len(state.processes), comparisons(), spent)
 
 
-def _start(server: Server, path: Path, source: str, state: State, progress: Progress) -> None:
+def _start(
+    server: Server, path: Path, source: str, state: State, progress: Progress, *, other_harness: bool
+) -> None:
     """Import torch in the server, and compile all kernels where its children can load them."""
     progress("importing torch and inductor")
     server.use(path, source)
-    if server.no_fork is None:
+    if other_harness:
+        state.warn("other-harness")
+    elif server.no_fork is None:
         _compile(server, source, state, progress)
     else:
         state.warn("no-fork", {"reason": server.no_fork})
@@ -202,8 +199,10 @@ def _compile(server: Server, source: str, state: State, progress: Progress) -> N
         state.lose_compiler(error, begun)  # of the others, all kernels are compiled
 
 
-def _measure(server: Server, settings: BenchSettings, share: float, state: State, progress: Progress) -> bool:
-    """Run one measuring process; tell whether it is to count.
+def _measure(  # noqa: PLR0917 - what is measured, and how
+    server: Server, job: str, settings: BenchSettings, share: float, state: State, progress: Progress
+) -> bool:
+    """Run one measuring process, `job` of the server; tell whether it is to count.
 
     A process that ends in the middle counts with what it had measured; `State.lose` says what then.
 
@@ -232,11 +231,11 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
     }
 
     request = {
-        "job": "measure",
+        "job": job,
         "options": options,
         "refused": state.refused,
         "crashed": state.crashed,
-        "compiled": server.no_fork is None,
+        "compiled": server.no_fork is None and job != _OWN_CORE,
         "check": state.variants is None,
         "variants": state.variants or [],
         "needed": state.needed,
@@ -269,6 +268,10 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         process["variants"] = [] if number else state.checks
         state.overheads = state.overheads and process.get("overheads") is None
         state.spent += process.get("measured", 0.0)
+        try:
+            process_of(process)
+        except ValueError as error:  # of a core that was edited
+            raise _unreadable(server.path, "results", error) from error
         state.processes.append(process)
         return True
     state.warnings += process.get("warnings", [])
@@ -322,21 +325,22 @@ def sweep_configs(
         RunFailedError: it crashed, or what it wrote cannot be read.
     """
     source = _source(path) if source is None else source
-    if other_harness:
-        options = [*alone_options(settings, settings.budget), "--configs", text]
-        configs = run_once(path, source, options)["configs"]
-    else:
-        configs = _measure_configs(path, source, settings, text)
+    job = _OWN_CORE if other_harness else "measure"
+    configs = _measure_configs(path, source, job, settings, text)
     try:
         return tuple(from_json(ConfigSweep, sweep) for sweep in configs)
     except (KeyError, TypeError, AttributeError, ShapeError) as error:
-        raise RunFailedError(
-            f"{path} wrote times of configs that cannot be read: {error}",
-            f"if its harness was edited, restore it, or delete {path.name} to have it written again",
-        ) from error
+        raise _unreadable(path, "times of configs", error) from error
 
 
-def _measure_configs(path: Path, source: str, settings: BenchSettings, text: str) -> list[Event]:
+def _unreadable(path: Path, what: str, error: Exception) -> RunFailedError:
+    return RunFailedError(
+        f"{path} wrote {what} that cannot be read: {error}",
+        f"if its harness was edited, restore it, or delete {path.name} to have it written again",
+    )
+
+
+def _measure_configs(path: Path, source: str, job: str, settings: BenchSettings, text: str) -> list[Event]:
     options = {
         "kernel": settings.kernel,
         "budget": settings.budget,
@@ -346,7 +350,7 @@ def _measure_configs(path: Path, source: str, settings: BenchSettings, text: str
         "sizes": list(settings.sizes),
         "configs": text,
     }
-    request = {"job": "measure", "options": options, "refused": {}, "crashed": {}, "check": False}
+    request = {"job": job, "options": options, "refused": {}, "crashed": {}, "check": False}
     with Server(path, source, imports=settings.imports, environment={}) as server:
         try:
             events = [*server.events({**request, "variants": []})]

@@ -18,7 +18,6 @@ _PROGRAMS = {
     "/inductor_probe/capture/own_child.py": "ask",
     "/inductor_probe/capture/refusals.py": "ask",
     "/inductor_probe/capture/supervisor.py": "dump",
-    "/inductor_probe/harness/own_core.py": "ask",
     "/inductor_probe/harness/server.py": "bench",
     "/inductor_probe/machine/torch_child.py": "ask",
     "/inductor_probe/op_checks/worker.py": "check-op",
