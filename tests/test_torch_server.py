@@ -20,6 +20,7 @@ from inductor_probe.model.flip import parse_flip
 from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.store.decisions import read_decisions
 from inductor_probe.store.manifest import read_manifest
+from tests.builders import text_of_job, with_jobs_in
 from tests.torch_server import TorchServer, imports_torch_first
 
 pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
@@ -106,25 +107,27 @@ def test_what_may_act_before_torch_is_imported_has_a_python_of_its_own(
 def test_a_server_is_forked_where_its_environment_is_known_and_ends_as_it_is_ended(
     tmp_path: Path, torch_server: TorchServer
 ) -> None:
-    program = tmp_path / "program.py"
-    program.write_text("import os, sys\nprint(os.environ['OMP_NUM_THREADS'], sys.argv[1:], os.getppid())\n")
+    (tmp_path / "asked.py").write_text(
+        "import os\ndef ask(file, request, tell):\n"
+        "    tell('asked', text=f'{os.environ[\"OMP_NUM_THREADS\"]} {os.getppid()}')\n"
+    )
+    variables = with_jobs_in(tmp_path)
     before = len(torch_server.forks)
-    with Server(program, "", environment={}) as server:
-        (text,) = server.printed_by(program, ["a"])
+    with Server(tmp_path, "", environment=variables) as server:
+        threads, worker = text_of_job(server, "asked:ask").split()
         assert torch_server.forks[before:] == ["bench"]
         assert server._child is not None
-        *words, worker = text.split()
-        assert words == ["1", "['a']"]
+        assert threads == "1"
         os.kill(server._child.pid, signal.SIGKILL)
         with pytest.raises(JobFailedError, match=r"signal 9 \(SIGKILL\)"):
-            server.printed_by(program, ["a"])
+            text_of_job(server, "asked:ask")
     for _ in range(100):
         if not Path(f"/proc/{worker}").exists():
             break
         signal.sigtimedwait([], 0.1)
     assert not Path(f"/proc/{worker}").exists()
-    with Server(program, "", environment={"TORCH_LOGS": "+dynamo"}) as server:
-        assert server.printed_by(program, [])
+    with Server(tmp_path, "", environment={**variables, "TORCH_LOGS": "+dynamo"}) as server:
+        assert text_of_job(server, "asked:ask")
     assert torch_server.forks[before:] == ["bench"]
 
 

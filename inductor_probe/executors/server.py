@@ -14,7 +14,7 @@ import inductor_probe.harness
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError, signal_name
 from inductor_probe.executors.child import Child, Event
 from inductor_probe.machine.python_child import hint_for, python_command, without_writing
-from inductor_probe.machine.roofline import ROOFLINE_CHILD, roofline_arguments, roofline_of
+from inductor_probe.model.codec import from_json
 from inductor_probe.model.timing import Roofline
 
 SERVER = Path(inductor_probe.harness.__file__).with_name("server.py")
@@ -26,6 +26,7 @@ ENVIRONMENT = {
 }
 COMPILING = "torch.compile(f) async_compile.cpp_pybinding("
 """What a script and generated code for a CPU have in them: the server imports what that needs, once."""
+_ROOFLINE = "inductor_probe.machine.roofline_child:measure"
 MOST_LINES = 12
 CRASHES = {  # that a program brings on itself; any other comes from outside
     signal.SIGSEGV, signal.SIGILL, signal.SIGFPE, signal.SIGBUS, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS
@@ -166,13 +167,14 @@ class Server:
         Raises:
             JobFailedError, RunFailedError: it could not be measured.
         """
-        arguments = roofline_arguments(device, threads=threads, dtypes=dtypes, seconds=seconds)
-        return roofline_of("".join(self.printed_by(ROOFLINE_CHILD, arguments)))
-
-    def printed_by(self, program: Path, arguments: Sequence[str]) -> list[str]:
-        """Have a Python program run; return what it prints."""
-        request = {"job": "program", "file": str(program), "arguments": [*arguments]}
-        return [event["text"] for event in self.events(request) if event["event"] == "output"]
+        request = {
+            "device": device,
+            "threads": threads,
+            "dtypes": [*dict.fromkeys(dtypes)],
+            "seconds": seconds,
+        }
+        events = [*self.events({"job": _ROOFLINE, **request})]
+        return from_json(Roofline, events[-1]["roofline"])
 
     def events(self, request: Event, patience: float | None = None) -> Iterator[Event]:
         """Have a job done; yield each event of it, and meanwhile `send` what it asks for.

@@ -15,8 +15,6 @@ Each other one is a job, which a child does, or this process itself where it may
     {"job": "measure", "options": {..}, "refused": {..}, "compiled": true, "check": true, "variants": [], ..}
     -> {"event": "phase", "phase": "checking", "name": "k_v2"}, {"event": "check", "variant": {..}}, ...
        {"event": "process", "process": {..}}
-    {"job": "program", "file": "..", "arguments": [..]}
-    -> {"event": "output", "text": ".."}
     {"job": "inductor_probe.measuring.child.jobs:time_case", ..}
     -> what that function sends: a job of a room above
 
@@ -35,15 +33,13 @@ import json
 import mmap
 import os
 import random
-import runpy
 import select
 import signal
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from importlib import import_module
-from io import StringIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -246,10 +242,7 @@ def in_this_process(file: dict[str, Any], request: dict[str, Any], tell: Tell) -
         codecache._precompile_header = lambda *args, **kwargs: ""
     try:
         placement = place_at_random(random.Random())  # noqa: S311 - no secret
-        if request["job"] == "program":
-            tell("output", text=program(request["file"], request["arguments"]))
-        else:
-            job_named(request["job"])(file, request, tell)
+        job_named(request["job"])(file, request, tell)
     except JobError as error:
         tell("failed", kind=error.kind, message=str(error))
     except BaseException as error:  # whatever a kernel may raise
@@ -272,14 +265,6 @@ def job_named(name: str) -> Callable[[dict[str, Any], dict[str, Any], Tell], Non
         return JOBS[name]
     job: Callable[[dict[str, Any], dict[str, Any], Tell], None] = getattr(import_module(module), function)
     return job
-
-
-def program(file: str, arguments: list[str]) -> str:
-    """Run a Python file as a program; return what it prints."""
-    sys.argv, output = [file, *arguments], StringIO()
-    with redirect_stdout(output):
-        runpy.run_path(file, run_name="__main__")
-    return output.getvalue()
 
 
 def place_at_random(rng: random.Random) -> list[object]:

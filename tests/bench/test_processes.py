@@ -17,6 +17,7 @@ from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.store.samples import read_samples
 from tests.bench.dumped import edit_copy
+from tests.builders import text_of_job, with_jobs_in
 
 pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 
@@ -180,15 +181,16 @@ def test_a_job_that_cannot_be_done_is_one_sentence(graph_dir: Path) -> None:
 
 def test_files_of_one_server_import_torch_once(graph_dir: Path, tmp_path: Path) -> None:
     path = write_bench_file(graph_dir).path
-    program = tmp_path / "parent.py"
-    program.write_text("import os\nprint(os.getppid())\n")
+    (tmp_path / "parent.py").write_text(
+        "import os\ndef ask(file, request, tell):\n    tell('parent', text=str(os.getppid()))\n"
+    )
     parents: list[str] = []
-    with server_of(path, SETTINGS) as server:
+    with server_of(path, SETTINGS, with_jobs_in(tmp_path)) as server:
         for _ in range(2):
             result = run_bench_file(path, SETTINGS, shared=server)
             assert result.variants
             assert all(variant.correct for variant in result.variants)
-            parents += server.printed_by(program, [])
+            parents.append(text_of_job(server, "parent:ask"))
         with pytest.raises(RunFailedError, match=r"cannot be loaded|NameError"):
             run_bench_file(path, SETTINGS, source="BENCH = nothing", shared=server)
         assert run_bench_file(path, SETTINGS, shared=server).variants == result.variants
@@ -197,15 +199,15 @@ def test_files_of_one_server_import_torch_once(graph_dir: Path, tmp_path: Path) 
 
 def test_children_lie_elsewhere_in_memory(graph_dir: Path, tmp_path: Path) -> None:
     """Code, heap and buffers of forked children have addresses of their own."""
-    program = tmp_path / "where.py"
-    program.write_text(
+    (tmp_path / "where.py").write_text(
         "import ctypes, torch\n"
-        "buffer = torch.empty(1 << 20)\n"
-        "heap = ctypes.addressof(ctypes.create_string_buffer(600))\n"
-        "print(buffer.data_ptr(), heap)\n"
+        "def ask(file, request, tell):\n"
+        "    buffer = torch.empty(1 << 20)\n"
+        "    heap = ctypes.addressof(ctypes.create_string_buffer(600))\n"
+        "    tell('where', text=f'{buffer.data_ptr()} {heap}')\n"
     )
-    with Server(write_bench_file(graph_dir).path, "", environment={}) as server:
-        rows = [text.split() for _ in range(4) for text in server.printed_by(program, [])]
+    with Server(write_bench_file(graph_dir).path, "", environment=with_jobs_in(tmp_path)) as server:
+        rows = [text_of_job(server, "where:ask").split() for _ in range(4)]
     assert len({row[0] for row in rows}) == 4
     assert len({row[1] for row in rows}) > 1
 
@@ -214,19 +216,21 @@ def test_imports_make_no_cuda_context_and_no_thread_and_leave_no_hash_of_torch_t
     graph_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TESTS_TORCH_SERVER")  # it is about the imports of a Python that is started
-    program = tmp_path / "state.py"
-    program.write_text(
+    (tmp_path / "state_of_child.py").write_text(
         "import os, torch\n"
         "from torch._inductor import codecache\n"
         "def hashing(*arguments):\n"
         "    raise AssertionError('a child hashes the sources of torch')\n"
-        "codecache.build_code_hash = hashing\n"
-        "cuda = torch.cuda.is_initialized() or torch.cuda._is_in_bad_fork()\n"
-        "print(cuda, len(os.listdir('/proc/self/task')), len(codecache.torch_key()))\n"
+        "def ask(file, request, tell):\n"
+        "    codecache.build_code_hash = hashing\n"
+        "    cuda = torch.cuda.is_initialized() or torch.cuda._is_in_bad_fork()\n"
+        "    tasks = len(os.listdir('/proc/self/task'))\n"
+        "    tell('state', text=f'{cuda} {tasks} {len(codecache.torch_key())}')\n"
     )
     path = write_bench_file(graph_dir).path
-    with Server(path, f"{path.read_text()}\n# torch.compile(", environment={}) as server:
-        (text,) = server.printed_by(program, [])
+    source = f"{path.read_text()}\n# torch.compile("
+    with Server(path, source, environment=with_jobs_in(tmp_path)) as server:
+        text = text_of_job(server, "state_of_child:ask")
     assert text.split() == ["False", "1", "32"]
 
 
