@@ -110,8 +110,12 @@ def run_bench_file(
             return result
         progress("measuring what this machine can copy and multiply")
         kernels = tuple(works(result))
-        roofline = _roofline(server, settings, result.overheads.device, kernels, state)
-    state.processes[-1]["warnings"] += state.warnings
+        dtypes = [work.dtype for work in kernels if work.dtype]
+        device, seconds = result.overheads.device, settings.budget * ROOFLINE
+        reached = roofline_of(server, settings, device, dtypes, seconds)
+    if isinstance(reached, Remark):
+        state.processes[-1]["warnings"].append(plain(reached))
+    roofline = None if isinstance(reached, Remark) else reached
     write_whole(results, samples_text(state.processes, settings.margin, roofline, kernels))
     samples = Samples(tuple(map(process_of, state.processes)), settings.margin, roofline, kernels)
     return result_of(samples)
@@ -179,12 +183,11 @@ def _compile(server: Server, source: str, state: State, progress: Progress) -> N
 
     A pristine kernel that does not compile is left to the process that loads it: nothing runs without it.
     """
-    count, begun, done = len(_KERNEL.findall(source)), list[str](), 0
-    if not count:
-        return
-    progress(f"compiling {count} kernels" if count > 1 else "compiling 1 kernel")
+    count, begun, done = kernel_count(source), list[str](), 0
+    if count:
+        progress(f"compiling {count} kernels" if count > 1 else "compiling 1 kernel")
     try:
-        for event in server.events({"job": "compile", "children": min(count, len(os.sched_getaffinity(0)))}):
+        for event in compiled(server, count):
             if event["event"] == "compiling":
                 begun.append(event["name"])
             if event["event"] == "kernel":
@@ -288,20 +291,26 @@ def _doing(event: Event, number: int) -> str:
     return f"measuring {number + 1}: " + f"{phase} {' and '.join(event['names'])}".strip()
 
 
-def _roofline(
-    server: Server,
-    settings: BenchSettings,
-    device: str,
-    kernels: Sequence[KernelWork],
-    state: State,
-) -> Roofline | None:
-    """Measure what the machine reaches; None, and a warning, where that fails: times are good without it."""
+def roofline_of(
+    server: Server, settings: BenchSettings, device: str, dtypes: Sequence[str], seconds: float
+) -> Roofline | Remark:
+    """Measure what the machine reaches; a remark where that fails: times are good without it."""
     try:
-        dtypes = [work.dtype for work in kernels if work.dtype]
-        return server.roofline(device, settings.threads, dtypes, settings.budget * ROOFLINE)
+        return server.roofline(device, settings.threads, dtypes, seconds)
     except (JobFailedError, RunFailedError) as error:
-        state.warn("roofline-not-measured", {"error": error.message}, "analysis")
-        return None
+        numbers = {"error": error.message}
+        return measured("roofline-not-measured", "analysis", Subject("machine", ""), numbers)
+
+
+def compiled(server: Server, count: int) -> Iterator[Event]:
+    """Compile the kernels of the server's file on all cores, `count` of them; yield what is said of each."""
+    if count:
+        yield from server.events({"job": "compile", "children": min(count, len(os.sched_getaffinity(0)))})
+
+
+def kernel_count(source: str) -> int:
+    """Return how many kernels a bench file compiles."""
+    return len(_KERNEL.findall(source))
 
 
 def sweep_configs(
