@@ -45,12 +45,15 @@ class JobFailedError(Exception):
             `error`.
         phase: what it was doing: `checking k_v2`; empty before its first event.
         names: of what it was checking or timing then.
-        signal: the number of the signal that killed it; 0 without one.
+        signal: the number of the signal that killed it; 0 without one. status: else that it ended with.
     """
 
-    def __init__(self, kind: str, message: str, phase: Event, details: str, signal: int = 0) -> None:
+    def __init__(  # noqa: PLR0917 - what is known of it
+        self, kind: str, message: str, phase: Event, details: str, signal: int = 0, status: int = 1
+    ) -> None:
         super().__init__(message)
-        self.kind, self.message, self.details, self.signal = kind, message, details, signal
+        self.kind, self.message, self.details = kind, message, details
+        self.signal, self.status = signal, status
         self.phase = str(phase.get("phase", ""))
         self.names: tuple[str, ...] = tuple(phase.get("names", ()))
 
@@ -236,4 +239,4 @@ def _failure(failed: Event, status: int, phase: Event, details: str) -> JobFaile
         return JobFailedError(kind, f"failed: {message}" if kind == "error" else message, phase, details)
     if status < 0:
         return JobFailedError("killed", f"was killed by {signal_name(-status)}", phase, details, -status)
-    return JobFailedError("error", f"ended with status {status}", phase, details)
+    return JobFailedError("error", f"ended with status {status}", phase, details, status=status)

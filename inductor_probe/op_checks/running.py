@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -247,7 +247,7 @@ class _OpWorker:
         self._stack = ExitStack()
         self._server: Server | None = None
         self._events: Iterator[Event] | None = None
-        self._closed = False
+        self._closed = self._busy = False
 
     def open(self) -> None:
         """Start the process."""
@@ -260,24 +260,29 @@ class _OpWorker:
     def run(self, task: OpCase) -> _Seen:
         """Run the samples of a case."""
         seen, begin, skip, calls = _Seen(task), time.monotonic(), 0, self._calls
-        while time.monotonic() < self._end and not self._closed:
-            last = self._ask(seen, task, skip)
-            if last is None:
-                break
-            skip, calls = last + 1, 0
-        else:
-            seen.left = max(0, self._options.samples - seen.samples - seen.refused)
+        self._busy = True
+        try:
+            while time.monotonic() < self._end and not self._closed:
+                last = self._ask(seen, task, skip)
+                if last is None:
+                    break
+                skip, calls = last + 1, 0
+            else:
+                seen.left = max(0, self._options.samples - seen.samples - seen.refused)
+        finally:
+            self._busy = False
         seen.calls = self._calls - calls
         seen.operators = self._operators
         seen.seconds = time.monotonic() - begin
         return seen
 
     def close(self) -> None:
-        """End the process, from whatever thread; who waits for its answers gets none."""
+        """End the process, from whatever thread; who waits for its answers gets none, and closes again."""
         self._closed = True
         if self._server is not None:
             self._server.kill()
-        self._stack.close()
+        if not self._busy:
+            self._stack.close()
 
     def _ask(self, seen: _Seen, case: OpCase, skip: int) -> int | None:
         """Let the worker run samples; return None, or the number of the sample that killed it."""
@@ -289,7 +294,7 @@ class _OpWorker:
         )
         late.daemon = True
         late.start()
-        killed, ended = 0, 0
+        lost: JobFailedError | None = None
         try:
             for event in events:
                 match event["event"]:
@@ -302,18 +307,18 @@ class _OpWorker:
                     case _:
                         _add(seen, begun, event)
         except JobFailedError as error:
-            killed, ended = error.signal, 1
+            lost = error
         finally:
             late.cancel()
         self._events, self._calls = None, 0
-        if killed == signal.SIGKILL and time.monotonic() > self._end:
+        if lost is not None and lost.signal == signal.SIGKILL and time.monotonic() > self._end:
             seen.left = max(0, self._options.samples - seen.samples - seen.refused)
             return None
         number = int(begun["sample"])
-        if not ended:  # its GPU has met an error
+        if lost is None:  # its GPU has met an error
             return number
         seen.samples += 1
-        code, value = ("signal", killed) if killed else ("status", ended)
+        code, value = ("signal", lost.signal) if lost.signal else ("status", lost.status)
         seen.failures.append((_failure(case, "killed", code, {code: value}, begun), ""))
         return number if begun["text"] else None  # else no sample could be made, nor any further one
 
@@ -329,13 +334,7 @@ class _OpWorker:
                 Server(Path("check-op"), COMPILING, environment=_environment())
             )
         if self._events is None:
-            decomposition = None
-            if self._options.decomp:
-                place, overloads = self._options.decomposition
-                decomposition = {"place": self._here(place), "operators": overloads}
-            first = {"operator": self._first.operator, "dtype": self._first.dtype}
-            request = {"device": self._options.device, "decomposition": decomposition, "first": first}
-            self._events = server.events({"job": _JOB, **request})
+            self._events = server.events(self._request)
             try:
                 answer = next(self._events)
             except JobFailedError as error:
@@ -353,13 +352,24 @@ class _OpWorker:
             self._operators = tuple(answer["operators"])
         return server, self._events
 
-    def _here(self, place: str) -> str:
-        """Return a decomposition's place on this machine."""
-        if self._file is None:
-            return place
-        folder = tempfile.TemporaryDirectory(prefix="check-op-", ignore_cleanup_errors=True)
-        path = self._file.place(Path(self._stack.enter_context(folder)))
-        return f"{path}:{place.rpartition(':')[2]}"
+    @cached_property
+    def _request(self) -> Event:
+        """The job, with the decomposition's place on this machine."""
+        decomposition = None
+        if self._options.decomp:
+            place, overloads = self._options.decomposition
+            if self._file is not None:
+                folder = tempfile.TemporaryDirectory(prefix="check-op-", ignore_cleanup_errors=True)
+                path = self._file.place(Path(self._stack.enter_context(folder)))
+                place = f"{path}:{place.rpartition(':')[2]}"
+            decomposition = {"place": place, "operators": overloads}
+        first = {"operator": self._first.operator, "dtype": self._first.dtype}
+        return {
+            "job": _JOB,
+            "device": self._options.device,
+            "decomposition": decomposition,
+            "first": first,
+        }
 
 
 def _user_file(options: CheckOpOptions) -> UserFile | None:
