@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from inductor_probe.machine.python_child import ask_torch
-from inductor_probe.machine.roofline import ROOFLINE_CHILD, roofline_arguments
+from inductor_probe.executors.server import Server
 from inductor_probe.model.bench import BenchResult, Measurement
-from inductor_probe.model.codec import from_json
 from inductor_probe.model.comparison import Comparison, Verdict
 from inductor_probe.model.decision import CauseCode, Decision, DecisionKind, Operand, Outcome, TorchFrame
 from inductor_probe.model.manifest import Manifest
@@ -108,5 +108,17 @@ def bench_result(*comparisons: Comparison, **changes: Any) -> BenchResult:
 
 
 def roofline_of_device(device: str = "cpu", *, dtypes: Sequence[str] = ()) -> Roofline:
-    """Measure what a device of this machine reaches on one thread, as a process of a bench file does."""
-    return from_json(Roofline, ask_torch(ROOFLINE_CHILD, *roofline_arguments(device, dtypes=dtypes)))
+    """Measure what a device of this machine reaches on one thread, beside a bench file."""
+    with Server(Path("roofline"), "", environment={}) as server:
+        return server.roofline(device, 1, dtypes, 1.5)
+
+
+def with_jobs_in(folder: Path) -> dict[str, str]:
+    """Return variables by which a `Server` can import modules of a folder, whose functions are jobs."""
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
+def text_of_job(server: Server, job: str) -> str:
+    """Return what a job says in its only event."""
+    (event,) = server.events({"job": job})
+    return str(event["text"])

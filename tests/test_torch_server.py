@@ -12,14 +12,15 @@ import pytest
 
 from inductor_probe.accuracy_checks.options import AccuracyOptions
 from inductor_probe.accuracy_checks.session import judge_program
-from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.capture.dumping import DumpResult, dump
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.measuring.own_calls import time_own_calls
 from inductor_probe.measuring.script_process import OwnProgram
 from inductor_probe.model.flip import parse_flip
 from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.store.decisions import read_decisions
 from inductor_probe.store.manifest import read_manifest
+from tests.builders import text_of_job, with_jobs_in
 from tests.torch_server import TorchServer, imports_torch_first
 
 pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
@@ -106,31 +107,27 @@ def test_what_may_act_before_torch_is_imported_has_a_python_of_its_own(
 def test_a_server_is_forked_where_its_environment_is_known_and_ends_as_it_is_ended(
     tmp_path: Path, torch_server: TorchServer
 ) -> None:
-    program = tmp_path / "program.py"
-    program.write_text("import os, sys\nprint(os.environ['OMP_NUM_THREADS'], sys.argv[1:], os.getppid())\n")
-    request = {"job": "program", "file": str(program), "arguments": ["a"]}
+    (tmp_path / "asked.py").write_text(
+        "import os\ndef ask(file, request, tell):\n"
+        "    tell('asked', text=f'{os.environ[\"OMP_NUM_THREADS\"]} {os.getppid()}')\n"
+    )
+    variables = with_jobs_in(tmp_path)
     before = len(torch_server.forks)
-    texts: list[list[str]] = []
-
-    def hear(event: Event) -> None:
-        texts.append(event["text"].split())
-
-    with Server(program, "", environment={}) as server:
-        server.job(request, hear)
+    with Server(tmp_path, "", environment=variables) as server:
+        threads, worker = text_of_job(server, "asked:ask").split()
         assert torch_server.forks[before:] == ["bench"]
-        assert server._process is not None
-        worker = int(texts[0].pop())
-        assert texts == [["1", "['a']"]]
-        os.kill(server._process.pid, signal.SIGKILL)
+        assert server._child is not None
+        assert threads == "1"
+        os.kill(server._child.pid, signal.SIGKILL)
         with pytest.raises(JobFailedError, match=r"signal 9 \(SIGKILL\)"):
-            server.job(request, hear)
+            text_of_job(server, "asked:ask")
     for _ in range(100):
         if not Path(f"/proc/{worker}").exists():
             break
         signal.sigtimedwait([], 0.1)
     assert not Path(f"/proc/{worker}").exists()
-    with Server(program, "", environment={"TORCH_LOGS": "+dynamo"}) as server:
-        server.job(request, hear)
+    with Server(tmp_path, "", environment={**variables, "TORCH_LOGS": "+dynamo"}) as server:
+        assert text_of_job(server, "asked:ask")
     assert torch_server.forks[before:] == ["bench"]
 
 

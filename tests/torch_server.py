@@ -282,9 +282,9 @@ class _Forks:
 
 def environment_of(kind: str) -> dict[str, str]:
     """Return what processes of a kind have in their environment beside what tests give them."""
-    from inductor_probe.bench.client import ENVIRONMENT  # noqa: PLC0415 - who starts the server needs none
     from inductor_probe.bench.interpreted import _ENVIRONMENT as INTERPRETED  # noqa: PLC0415
     from inductor_probe.capture.process import environment  # noqa: PLC0415
+    from inductor_probe.executors.server import ENVIRONMENT  # noqa: PLC0415 - who starts the server needs none
     from inductor_probe.op_checks.running import _environment  # noqa: PLC0415
 
     if kind == "bench":
@@ -293,7 +293,9 @@ def environment_of(kind: str) -> dict[str, str]:
         return {**INTERPRETED, **ENVIRONMENT}
     if kind == "ask":  # `_environment` in assembly/triton.py; triton.knobs reads it when it compiles
         return {"TRITON_DISABLE_LINE_INFO": "0"}
-    of_kind = environment(Path("/"), Path("/")) if kind == "dump" else _environment()
+    if kind == "check-op":
+        return {**_environment(), **ENVIRONMENT}
+    of_kind = environment(Path("/"), Path("/"))
     return {name: value for name, value in of_kind.items() if name not in _LATER}
 
 

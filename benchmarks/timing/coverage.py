@@ -13,7 +13,8 @@ import math
 
 import numpy as np
 
-from inductor_probe.bench.verdict import MARGIN, conclude, wants_more
+from inductor_probe.bench.stop_rule import wants_more
+from inductor_probe.bench.verdict import MARGIN, conclude
 from inductor_probe.harness.budget import MORE_PROCESSES
 from inductor_probe.model.timing import Quad, Series
 

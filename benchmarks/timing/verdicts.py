@@ -42,8 +42,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from inductor_probe.bench.stop_rule import wants_more
 from inductor_probe.bench.times import blocks_of, times_of
-from inductor_probe.bench.verdict import conclude, wants_more
+from inductor_probe.bench.verdict import conclude
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Subject, measured

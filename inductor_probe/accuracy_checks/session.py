@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from inductor_probe.accuracy_checks.interpreted import ENVIRONMENT
 from inductor_probe.accuracy_checks.options import AccuracyOptions, Key
-from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
+from inductor_probe.executors.child import Event
+from inductor_probe.measuring.script_process import OwnChildError, OwnProgram, ScriptProcess
 from inductor_probe.model.accuracy import (
     AccuracyStep,
     CheckedCall,

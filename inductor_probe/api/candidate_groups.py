@@ -27,9 +27,9 @@ from inductor_probe.analysis.causes.times import Times
 from inductor_probe.analysis.links import links
 from inductor_probe.api.candidate_dumps import most_at_once
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
-from inductor_probe.bench.client import Server
 from inductor_probe.bench.looks import seconds_of
 from inductor_probe.errors import ProbeError
+from inductor_probe.executors.server import Server
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.whatif import Candidate

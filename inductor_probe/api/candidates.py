@@ -35,11 +35,11 @@ from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.own_call import own_pair, seconds_around
 from inductor_probe.api.trials import Trials
 from inductor_probe.api.whatif import WhatIf, timed_graph, why_not_timed
-from inductor_probe.bench.client import Server
 from inductor_probe.bench.looks import FIRST_LOOK_S, Standing, judge, series_of
 from inductor_probe.bench.session import server_of
 from inductor_probe.capture import kernel_caches
 from inductor_probe.errors import ProbeError
+from inductor_probe.executors.server import Server
 from inductor_probe.files import read_text
 from inductor_probe.model.bench import CALL, OTHER_CALL, BenchSettings
 from inductor_probe.model.debug_dir import DebugDir

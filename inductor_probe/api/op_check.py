@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from msgspec.structs import asdict
 
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.op_check import FORMS, MODES, Form, OpCheckOutput, OpChecks, OpRow
+from inductor_probe.model.op_check import FORMS, MODES, OpCheckOutput, OpChecks, OpRow
 from inductor_probe.model.output import Output
 from inductor_probe.options.kernels import CheckOpOptions
-from inductor_probe.options.verb import Progress, several, takes
+from inductor_probe.options.verb import Progress, takes
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.op_check import op_check_page
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.units import duration
-
-_OUT = Path(".probe", "check-op")
 
 
 class OpCheck(Shown, OpChecks, frozen=True):
@@ -46,7 +43,7 @@ def check_op(options: CheckOpOptions, progress: Progress) -> OpCheck:
         ProbeError: a name that is not known, or a decomposition that fits no operator. RunFailedError: torch
             cannot be imported.
     """
-    from inductor_probe.op_checks.running import OpPlan, check_operators
+    from inductor_probe.op_checks.running import check_operators
 
     for name, chosen, known in (("--modes", options.modes, MODES), ("--forms", options.forms, FORMS)):
         if unknown := [word for word in chosen if word not in known]:
@@ -55,22 +52,6 @@ def check_op(options: CheckOpOptions, progress: Progress) -> OpCheck:
                 "see probe check-op --help",
                 code="usage",
             )
-    varied: tuple[Form, ...] = ("varied",) if options.vary and "varied" not in options.forms else ()
-    overload, _, place = (options.decomp or "").rpartition("=")
-    plan = OpPlan(
-        patterns=several(options.patterns),
-        dtypes=tuple(options.dtypes),
-        modes=tuple(options.modes),
-        forms=(*options.forms, *varied),
-        samples=options.samples,
-        device=options.device,
-        decomposition=place or None,
-        operators=(overload,) if overload else (),
-        jobs=options.jobs,
-        budget=options.budget,
-        out=options.out or _OUT,
-        executor=options.executor,
-    )
     progress.say(f"this takes about {options.budget:.0f} s at most: no sample begins after that")
     begin = time.monotonic()
 
@@ -78,4 +59,4 @@ def check_op(options: CheckOpOptions, progress: Progress) -> OpCheck:
         left = duration((time.monotonic() - begin) / number * (of - number))
         progress(f"{number} of {of}: {row.case.operator} {row.case.dtype}, about {left} left")
 
-    return OpCheck(**asdict(check_operators(plan, done, progress.warn)))
+    return OpCheck(**asdict(check_operators(options, done, progress.warn)))

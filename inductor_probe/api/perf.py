@@ -190,7 +190,7 @@ def perf(options: PerfOptions, progress: Progress) -> PerfTable:
             raise NotSavedError(error, PerfTable(run, folder / f"{run.name}.json")) from error
 
     try:
-        run = run_plan(plan, options, begin, save, progress)
+        run = run_plan(plan, begin, save, progress)
     except KeyboardInterrupt as interruption:
         table = None
         if path is not None and not _removed_if_empty(path):
@@ -293,15 +293,7 @@ def plan_of(options: PerfOptions) -> Plan:
                 f"write --columns eager,compiled,compiled@{setting}={value}",
             )
     return Plan(
-        script=find_script(text, Path.cwd()),
-        function=function or None,
-        arguments=tuple(map(argument_of, options.arguments)),
-        matrix=options.matrix,
-        cases=tuple(options.cases),
-        knobs=options.knobs,
-        threads=tuple(options.threads),
-        device=options.device,
-        settings=options.settings,
+        find_script(text, Path.cwd()), options, function or None, tuple(map(argument_of, options.arguments))
     )
 
 

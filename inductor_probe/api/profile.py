@@ -29,7 +29,7 @@ from inductor_probe.report.shown import Shown
 if TYPE_CHECKING:
     from inductor_probe.analysis.annotation.annotate import NestOrigin
     from inductor_probe.api.on_disk import GraphOnDisk
-    from inductor_probe.bench.client import Server
+    from inductor_probe.executors.server import Server
     from inductor_probe.model.bench import BenchFile, BenchSettings
     from inductor_probe.model.debug_dir import CompiledGraph
     from inductor_probe.model.remark import Remark

@@ -17,7 +17,7 @@ from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.own_call import own_pair
 from inductor_probe.api.trust import WITHOUT_GPU, missing_gpu, texts_to_run, why_not_launched
-from inductor_probe.bench.client import Server
+from inductor_probe.executors.server import Server
 from inductor_probe.files import seen_from
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.comparison import Comparison

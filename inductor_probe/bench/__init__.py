@@ -7,6 +7,8 @@ What was decided here:
   itself elsewhere in memory; here they alternate, and the interval rests on their medians (`intervals.py`
   says why it is no bootstrap). A variant that does not compile, or kills a child, does not end the others
   (`state.py` says what the next child leaves out).
+- One stop rule. How many processes measure, and for how long each, is `stop_rule.py`: for bench files, rows
+  of `probe perf`, pairs of interpreters and the program's own calls; sides and checks are each verb's own.
 - One time for one thing. Absolute times come from the rounds in which kernels and call take turns
   (`overheads.py`), ratios from the quads, and a candidate's time is its baseline's times the ratio
   (`times.py`): so tables agree with each other and with the ratios.

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.state import COPY
 from inductor_probe.errors import RunFailedError
+from inductor_probe.executors.child import Event
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.kernel_check import (
@@ -56,8 +57,7 @@ def check_interpreted(
     """
     progress = progress or (lambda text: None)
     crashed: dict[str, str] = {}
-    imports = [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
-    with Server(path, source, imports=imports, environment=_ENVIRONMENT) as server:
+    with Server(path, source, imports=settings.imports, environment=_ENVIRONMENT) as server:
         while True:
             heard = _Heard(progress)
             request = {
@@ -72,7 +72,8 @@ def check_interpreted(
             }
             progress("importing torch and triton")
             try:
-                server.job(request, heard)
+                for event in server.events(request):
+                    heard.take(event)
             except JobFailedError as error:
                 name = error.names[-1] if error.names else ""
                 if _NO_TRITON in error.message:
@@ -98,7 +99,7 @@ class _Heard:
         self.kernels: Event = {}
         self.graph = ""
 
-    def __call__(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
         match event["event"]:
             case "phase":
                 self.progress(" ".join([event["phase"], *event["names"]]))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import mmap
-import os
-import re
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import Literal, TypeAlias
@@ -18,13 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.bench.call_parts import on_device
-from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.overheads import CALL, Rounds, overheads_of, within
-from inductor_probe.bench.session import over_budget
-from inductor_probe.errors import RunFailedError
+from inductor_probe.bench.session import compiled, kernel_count, over_budget, roofline_of, server_of
+from inductor_probe.executors.child import Event
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.harness.budget import ALLOWED, PROCESSES, ROOFLINE
 from inductor_probe.machine.gpu import names_gpu
-from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.code import LoopNest
 from inductor_probe.model.codec import from_json
@@ -51,7 +47,6 @@ _MANY_PAGES = 64
 """A call: clearing them takes some tens of microseconds."""
 _SHORTEST_ROOFLINE_S = 0.1
 """Of copies in three places: fewer may all be slower than what is compared with them."""
-_KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
 _REST: tuple[Literal["allocation", "check", "free", "other"], ...] = ("allocation", "check", "free", "other")
 _DEVICE_PARTS: Mapping[str, PartKind] = {
     "kernel": "kernel", "library": "library", "rest": "gap", "gap": "gap", "call": "call",
@@ -106,16 +101,6 @@ def profile_bench_file(
     """
     progress = progress or (lambda text: None)
     results: list[Event] = []
-
-    def hear(event: Event) -> None:
-        if event["event"] == "profile":
-            results.append(event)
-        elif event["event"] == "phase":
-            progress(" ".join([event["phase"], *event["names"]]))
-        elif event["event"] == "compiling":
-            progress(f"compiling {event['name']}")
-
-    imports = [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
     measuring = settings.budget * (1 - ROOFLINE)
     processes = 1 if names_gpu(file.source) else settings.processes or PROCESSES
     options = {
@@ -132,39 +117,36 @@ def profile_bench_file(
         "wrapper": list(file.wrapper),
         "clocked": [[name, copy] for name, copy in file.copies.items()],
     }
-    with tempfile.TemporaryDirectory(prefix="profile-") as folder:
-        environment = flags_environment(settings.cxxflags, Path(folder))
-        with ExitStack() as stack:
-            server = shared or stack.enter_context(
-                Server(file.path, file.source, imports=imports, environment=environment)
-            )
-            progress("importing torch and inductor")
-            try:
-                server.use(file.path, file.source)
-                if kernels := len(_KERNEL.findall(file.source)):
-                    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-                    server.job({"job": "compile", "children": min(kernels, cores)}, hear)
-                for _ in range(processes):
-                    if another_fits(results, measuring):
-                        server.job(request, hear)
-            except JobFailedError as error:
-                raise error.error(file.path) from error
-            conclusions = [_Conclusion(file, settings.threads, result) for result in results]
-            conclusion = min(conclusions, key=lambda one: one.call)
-            profile, flops = conclusion.profile(), conclusion.samples.flops
-            spent = sum(one["seconds"] for one in results)
-            remarks = (*profile.remarks, *new_pages(results), *over_budget(spent, measuring))
-            profile = replace(profile, remarks=remarks, measured=spent)
-            if shared is not None:
-                return profile, flops
-            progress("measuring what this machine can copy and multiply")
-            try:
-                seconds, begin = max(settings.budget * ROOFLINE, _SHORTEST_ROOFLINE_S), perf_counter()
-                roofline = server.roofline(profile.device, settings.threads, dtypes(flops), seconds)
-            except (JobFailedError, RunFailedError) as error:  # times are good without it
-                numbers = {"error": error.message}
-                remark = measured("roofline-not-measured", "analysis", Subject("machine", ""), numbers)
-                return replace(profile, remarks=(*profile.remarks, remark)), flops
+    with nullcontext(shared) if shared else server_of(file.path, settings) as server:
+        progress("importing torch and inductor")
+        try:
+            server.use(file.path, file.source)
+            for event in compiled(server, kernel_count(file.source)):
+                if event["event"] == "compiling":
+                    progress(f"compiling {event['name']}")
+            for _ in range(processes):
+                if not another_fits(results, measuring):
+                    break
+                for event in server.events(request):
+                    if event["event"] == "profile":
+                        results.append(event)
+                    elif event["event"] == "phase":
+                        progress(" ".join([event["phase"], *event["names"]]))
+        except JobFailedError as error:
+            raise error.error(file.path) from error
+        conclusions = [_Conclusion(file, settings.threads, result) for result in results]
+        conclusion = min(conclusions, key=lambda one: one.call)
+        profile, flops = conclusion.profile(), conclusion.samples.flops
+        spent = sum(one["seconds"] for one in results)
+        remarks = (*profile.remarks, *new_pages(results), *over_budget(spent, measuring))
+        profile = replace(profile, remarks=remarks, measured=spent)
+        if shared is not None:
+            return profile, flops
+        progress("measuring what this machine can copy and multiply")
+        seconds, begin = max(settings.budget * ROOFLINE, _SHORTEST_ROOFLINE_S), perf_counter()
+        roofline = roofline_of(server, settings, profile.device, dtypes(flops), seconds)
+    if isinstance(roofline, Remark):
+        return replace(profile, remarks=(*profile.remarks, roofline)), flops
     return replace(profile, roofline=roofline, measured=spent + perf_counter() - begin), flops
 
 

@@ -12,26 +12,20 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from inductor_probe.bench.alone import alone_options, run_once
-from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.result import result_of
 from inductor_probe.bench.state import COPY, State, plain
-from inductor_probe.bench.verdict import wants_more
+from inductor_probe.bench.stop_rule import StopRule
 from inductor_probe.errors import NotFoundError, RunFailedError
+from inductor_probe.executors.child import Event
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.files import write_whole
-from inductor_probe.harness.budget import (
-    COMPARISONS,
-    MORE_PROCESSES,
-    OVERHEADS,
-    PROCESSES,
-    ROOFLINE,
-    share_of,
-)
+from inductor_probe.harness.budget import COMPARISONS, OVERHEADS, ROOFLINE, share_of
 from inductor_probe.machine.gpu import gpu_remarks, gpu_state, names_gpu
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.codec import ShapeError, from_json
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import KernelWork, Roofline, Samples
 from inductor_probe.reader.python_text import read_python_source
@@ -41,8 +35,9 @@ Works = Callable[[BenchResult], Sequence[KernelWork]]
 """What each kernel has to do in a call, by the result: it knows which operators count flops."""
 Progress = Callable[[str], None]
 
-_EXCEEDED, _WITH_MORE = 1.25, 1.15
-"""Times the budget: a report warns beyond the first; the second limits processes beyond three."""
+_OWN_CORE = "inductor_probe.harness.own_core:measure"
+_EXCEEDED = 1.25
+"""Times the budget: a report warns beyond it."""
 _KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
 
 
@@ -70,8 +65,7 @@ def run_bench_file(
         progress: called with what is done next: `compiling 3 of 20 kernels`.
         works: what kernels have to do, to hold them against the machine; None: they are not.
         source: the text to run, where it was read and judged before; else `path` is read, once for all.
-        other_harness: the harness in the file is not that of this package: the file runs by its own, in
-            fresh processes.
+        other_harness: the harness in the file is not that of this package: the file runs by its own.
         shared: a process that files before this one were run by, with the same imports and flags: torch is
             imported there already. It is left as it is; None: one for this file alone.
 
@@ -89,21 +83,15 @@ def run_bench_file(
     comparisons = settings.budget * (1 if alone else COMPARISONS)
     state = State(warnings=list(map(plain, hazards)), total=comparisons)
     gpu = gpu_state() if names_gpu(source) else None
-    most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
     with nullcontext(shared) if shared else server_of(path, settings) as server:
-        if other_harness:
-            state.warn("other-harness")
-        else:
-            _start(server, path, source, state, progress)
+        _start(server, path, source, state, progress, other_harness=other_harness)
         while True:
             number = len(state.processes)
-            progress(f"measuring {number + 1} of {fewest if number < fewest else most}")
-            share = share_of(state.total, number, state.most or settings.processes)
-            if other_harness:
-                order = ["--seed", str(2 * number), *(["--copies-first"] if number % 2 else [])]
-                options = [*alone_options(settings, share), *order]
-                state.processes.append(run_once(path, source, options, server.environment))
-            elif not (_measure(server, settings, share, state, progress) or state.gave_up):
+            rule = StopRule(settings.budget, settings.margin, state.most or settings.processes)
+            progress(f"measuring {number + 1} of {rule.fewest if number < rule.fewest else rule.most}")
+            share = share_of(state.total, number, rule.processes)
+            job = _OWN_CORE if other_harness else "measure"
+            if not (_measure(server, job, settings, share, state, progress) or state.gave_up):
                 continue
             state.processes[-1]["warnings"] += state.warnings
             state.processes[-1]["command"] = [*settings.command(path.parent.name)]
@@ -112,7 +100,7 @@ def run_bench_file(
                 before, gpu = gpu, gpu_state()
                 state.processes[-1]["gpu"] = {"before": asdict(before), "after": asdict(gpu)}
                 state.processes[-1]["warnings"] += map(plain, gpu_remarks(before, gpu, [os.getpid()]))
-            if enough := _enough(state, settings, fewest, most):
+            if enough := _enough(state, settings):
                 _note_budget(state, settings)
             write_whole(results, samples_text(state.processes, settings.margin))
             if enough:
@@ -122,8 +110,12 @@ def run_bench_file(
             return result
         progress("measuring what this machine can copy and multiply")
         kernels = tuple(works(result))
-        roofline = _roofline(server, settings, result.overheads.device, kernels, state)
-    state.processes[-1]["warnings"] += state.warnings
+        dtypes = [work.dtype for work in kernels if work.dtype]
+        device, seconds = result.overheads.device, settings.budget * ROOFLINE
+        reached = roofline_of(server, settings, device, dtypes, seconds)
+    if isinstance(reached, Remark):
+        state.processes[-1]["warnings"].append(plain(reached))
+    roofline = None if isinstance(reached, Remark) else reached
     write_whole(results, samples_text(state.processes, settings.margin, roofline, kernels))
     samples = Samples(tuple(map(process_of, state.processes)), settings.margin, roofline, kernels)
     return result_of(samples)
@@ -143,7 +135,7 @@ def server_of(
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         environment = {**flags_environment(settings.cxxflags, Path(folder)), **(variables or {})}
-        with Server(path, "", imports=_imports(settings), environment=environment) as server:
+        with Server(path, "", imports=settings.imports, environment=environment) as server:
             yield server
 
 
@@ -159,27 +151,28 @@ def over_budget(spent: float, budget: float) -> Iterator[Remark]:
         yield measured("budget-exceeded", "analysis", Subject("machine", ""), numbers)
 
 
-def _enough(state: State, settings: BenchSettings, fewest: int, most: int) -> bool:
+def _enough(state: State, settings: BenchSettings) -> bool:
     """Tell whether no further process is needed."""
     if state.gave_up or not state.processes[0]["comparisons"]:  # nothing is right, or compared
         return True
-    if state.most is not None and len(state.processes) >= state.most:
-        return True
-    if len(state.processes) >= most:
-        return True
-    if len(state.processes) < fewest:
-        return False
-    if state.spent + state.processes[-1].get("measured", 0.0) > _WITH_MORE * settings.budget:
-        return True
-    result = result_of(Samples(tuple(map(process_of, state.processes)), settings.margin))
-    return not any(wants_more(pair, settings.margin) for pair in result.comparisons)
+
+    def comparisons() -> Iterator[Comparison]:  # made only where they count
+        yield from result_of(Samples(tuple(map(process_of, state.processes)), settings.margin)).comparisons
+
+    rule = StopRule(settings.budget, settings.margin, state.most or settings.processes)
+    spent = state.spent + state.processes[-1].get("measured", 0.0)
+    return rule.enough(len(state.processes), comparisons(), spent)
 
 
-def _start(server: Server, path: Path, source: str, state: State, progress: Progress) -> None:
+def _start(
+    server: Server, path: Path, source: str, state: State, progress: Progress, *, other_harness: bool
+) -> None:
     """Import torch in the server, and compile all kernels where its children can load them."""
     progress("importing torch and inductor")
     server.use(path, source)
-    if server.no_fork is None:
+    if other_harness:
+        state.warn("other-harness")
+    elif server.no_fork is None:
         _compile(server, source, state, progress)
     else:
         state.warn("no-fork", {"reason": server.no_fork})
@@ -190,33 +183,29 @@ def _compile(server: Server, source: str, state: State, progress: Progress) -> N
 
     A pristine kernel that does not compile is left to the process that loads it: nothing runs without it.
     """
-    count, begun = len(_KERNEL.findall(source)), list[str]()
-    done = 0
-
-    def hear(event: Event) -> None:
-        nonlocal done
-        if event["event"] == "compiling":
-            begun.append(event["name"])
-        if event["event"] == "kernel":
-            done += 1
-            begun.remove(event["name"])
-            progress(f"compiling {min(done + 1, count)} of {count} kernels")
-            if event["error"] and COPY.search(event["name"]):
-                state.refused[event["name"]] = event["error"]
-
+    count, begun, done = kernel_count(source), list[str](), 0
     if count:
         progress(f"compiling {count} kernels" if count > 1 else "compiling 1 kernel")
-        children = max(1, min(count, _cores()))
-        try:
-            server.job({"job": "compile", "children": children}, hear)
-        except JobFailedError as error:
-            if error.kind in ("load", "usage"):
-                raise error.error(server.path) from error
-            state.lose_compiler(error, begun)  # of the others, all kernels are compiled
+    try:
+        for event in compiled(server, count):
+            if event["event"] == "compiling":
+                begun.append(event["name"])
+            if event["event"] == "kernel":
+                done += 1
+                begun.remove(event["name"])
+                progress(f"compiling {min(done + 1, count)} of {count} kernels")
+                if event["error"] and COPY.search(event["name"]):
+                    state.refused[event["name"]] = event["error"]
+    except JobFailedError as error:
+        if error.kind in ("load", "usage"):
+            raise error.error(server.path) from error
+        state.lose_compiler(error, begun)  # of the others, all kernels are compiled
 
 
-def _measure(server: Server, settings: BenchSettings, share: float, state: State, progress: Progress) -> bool:
-    """Run one measuring process; tell whether it is to count.
+def _measure(  # noqa: PLR0917 - what is measured, and how
+    server: Server, job: str, settings: BenchSettings, share: float, state: State, progress: Progress
+) -> bool:
+    """Run one measuring process, `job` of the server; tell whether it is to count.
 
     A process that ends in the middle counts with what it had measured; `State.lose` says what then.
 
@@ -224,7 +213,6 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         RunFailedError, NotFoundError: no other process would do better.
     """
     number, process, checks = len(state.processes), dict[str, Any](), list[Event]()
-    prefix = f"measuring {number + 1}: "
     options = {
         "kernel": settings.kernel,
         "budget": share,
@@ -245,40 +233,12 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         "profile": state.profile,
     }
 
-    def hear(event: Event) -> None:
-        match event["event"]:
-            case "phase" if event["phase"] == "checking":
-                progress(" ".join(["checking", *event["names"]]))
-            case "phase":
-                subject = " and ".join(event["names"])
-                phase = "" if event["phase"] == "timing" else event["phase"]
-                progress(prefix + f"{phase} {subject}".strip())
-            case "check":
-                checks.append(event["variant"])
-            case "checked":
-                state.variants, state.checks, state.needed = event["variants"], checks, event["needed"]
-            case "clock":
-                state.added = event["added"]
-            case "process":
-                process.update({key: value for key, value in event["process"].items() if key != "variants"})
-            case "comparison":
-                process["comparisons"].append(event["comparison"])
-            case "plan":
-                state.kernels, state.most = event["kernels"], event["processes"]
-                state.total, state.profile = event["total"], event["profile"]
-                process["timed_once"] = event["once"]
-            case "untimed":
-                state.skipped += event["names"]
-                state.kernels = [name for name in state.kernels or () if name in event["kernels"]]
-            case "warning":
-                process["warnings"].append(event["warning"])
-
     request = {
-        "job": "measure",
+        "job": job,
         "options": options,
         "refused": state.refused,
         "crashed": state.crashed,
-        "compiled": server.no_fork is None,
+        "compiled": server.no_fork is None and job != _OWN_CORE,
         "check": state.variants is None,
         "variants": state.variants or [],
         "needed": state.needed,
@@ -287,7 +247,23 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
     }
     complete, failure = True, None
     try:
-        server.job(request, hear)
+        for event in server.events(request):
+            state.take(event)
+            match event["event"]:
+                case "phase":
+                    progress(_doing(event, number))
+                case "check":
+                    checks.append(event["variant"])
+                case "checked":
+                    state.checks = checks
+                case "process":
+                    process |= {key: value for key, value in event["process"].items() if key != "variants"}
+                case "comparison":
+                    process["comparisons"].append(event["comparison"])
+                case "plan":
+                    process["timed_once"] = event["once"]
+                case "warning":
+                    process["warnings"].append(event["warning"])
     except JobFailedError as error:
         complete, failure = False, error
         state.lose(server.path, error)
@@ -295,6 +271,10 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         process["variants"] = [] if number else state.checks
         state.overheads = state.overheads and process.get("overheads") is None
         state.spent += process.get("measured", 0.0)
+        try:
+            process_of(process)
+        except ValueError as error:  # of a core that was edited
+            raise _unreadable(server.path, "results", error) from error
         state.processes.append(process)
         return True
     state.warnings += process.get("warnings", [])
@@ -303,28 +283,34 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
     return False
 
 
-def _roofline(
-    server: Server,
-    settings: BenchSettings,
-    device: str,
-    kernels: Sequence[KernelWork],
-    state: State,
-) -> Roofline | None:
-    """Measure what the machine reaches; None, and a warning, where that fails: times are good without it."""
+def _doing(event: Event, number: int) -> str:
+    """Return what a measuring process says that it does: `checking k_v2`, `measuring 2: k and k_v2`."""
+    if event["phase"] == "checking":
+        return " ".join(["checking", *event["names"]])
+    phase = "" if event["phase"] == "timing" else event["phase"]
+    return f"measuring {number + 1}: " + f"{phase} {' and '.join(event['names'])}".strip()
+
+
+def roofline_of(
+    server: Server, settings: BenchSettings, device: str, dtypes: Sequence[str], seconds: float
+) -> Roofline | Remark:
+    """Measure what the machine reaches; a remark where that fails: times are good without it."""
     try:
-        dtypes = [work.dtype for work in kernels if work.dtype]
-        return server.roofline(device, settings.threads, dtypes, settings.budget * ROOFLINE)
+        return server.roofline(device, settings.threads, dtypes, seconds)
     except (JobFailedError, RunFailedError) as error:
-        state.warn("roofline-not-measured", {"error": error.message}, "analysis")
-        return None
+        numbers = {"error": error.message}
+        return measured("roofline-not-measured", "analysis", Subject("machine", ""), numbers)
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def compiled(server: Server, count: int) -> Iterator[Event]:
+    """Compile the kernels of the server's file on all cores, `count` of them; yield what is said of each."""
+    if count:
+        yield from server.events({"job": "compile", "children": min(count, len(os.sched_getaffinity(0)))})
 
 
-def _imports(settings: BenchSettings) -> list[str]:
-    return [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
+def kernel_count(source: str) -> int:
+    """Return how many kernels a bench file compiles."""
+    return len(_KERNEL.findall(source))
 
 
 def sweep_configs(
@@ -348,27 +334,22 @@ def sweep_configs(
         RunFailedError: it crashed, or what it wrote cannot be read.
     """
     source = _source(path) if source is None else source
-    if other_harness:
-        options = [*alone_options(settings, settings.budget), "--configs", text]
-        configs = run_once(path, source, options)["configs"]
-    else:
-        configs = _measure_configs(path, source, settings, text)
+    job = _OWN_CORE if other_harness else "measure"
+    configs = _measure_configs(path, source, job, settings, text)
     try:
         return tuple(from_json(ConfigSweep, sweep) for sweep in configs)
     except (KeyError, TypeError, AttributeError, ShapeError) as error:
-        raise RunFailedError(
-            f"{path} wrote times of configs that cannot be read: {error}",
-            f"if its harness was edited, restore it, or delete {path.name} to have it written again",
-        ) from error
+        raise _unreadable(path, "times of configs", error) from error
 
 
-def _measure_configs(path: Path, source: str, settings: BenchSettings, text: str) -> list[Event]:
-    configs = list[Event]()
+def _unreadable(path: Path, what: str, error: Exception) -> RunFailedError:
+    return RunFailedError(
+        f"{path} wrote {what} that cannot be read: {error}",
+        f"if its harness was edited, restore it, or delete {path.name} to have it written again",
+    )
 
-    def hear(event: Event) -> None:
-        if event["event"] == "process":
-            configs[:] = event["process"]["configs"]
 
+def _measure_configs(path: Path, source: str, job: str, settings: BenchSettings, text: str) -> list[Event]:
     options = {
         "kernel": settings.kernel,
         "budget": settings.budget,
@@ -378,13 +359,14 @@ def _measure_configs(path: Path, source: str, settings: BenchSettings, text: str
         "sizes": list(settings.sizes),
         "configs": text,
     }
-    request = {"job": "measure", "options": options, "refused": {}, "crashed": {}, "check": False}
-    with Server(path, source, imports=_imports(settings), environment={}) as server:
+    request = {"job": job, "options": options, "refused": {}, "crashed": {}, "check": False}
+    with Server(path, source, imports=settings.imports, environment={}) as server:
         try:
-            server.job({**request, "variants": []}, hear)
+            events = [*server.events({**request, "variants": []})]
         except JobFailedError as error:
             raise error.error(path) from error
-    return configs
+    processes = [event["process"] for event in events if event["event"] == "process"]
+    return list(processes[-1]["configs"]) if processes else []
 
 
 def _source(path: Path) -> str:

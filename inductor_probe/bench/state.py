@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from inductor_probe.bench.client import Event, JobFailedError
+from inductor_probe.executors.child import Event
+from inductor_probe.executors.server import JobFailedError
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 
@@ -56,6 +57,20 @@ class State:
     lost: int = 0
     gave_up: bool = False
     places: set[tuple[str, str]] = field(default_factory=set)
+
+    def take(self, event: Event) -> None:
+        """Take over what a process says that holds for those after it."""
+        match event["event"]:
+            case "checked":
+                self.variants, self.needed = event["variants"], event["needed"]
+            case "clock":
+                self.added = event["added"]
+            case "plan":
+                self.kernels, self.most = event["kernels"], event["processes"]
+                self.total, self.profile = event["total"], event["profile"]
+            case "untimed":
+                self.skipped += event["names"]
+                self.kernels = [name for name in self.kernels or () if name in event["kernels"]]
 
     def warn(
         self, code: RemarkCode, numbers: Mapping[str, Number] | None = None, kind: Any = "hazard"

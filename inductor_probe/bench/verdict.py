@@ -198,18 +198,6 @@ def _fastest_score(quads: Sequence[Quad]) -> float:
     return math.log(fast("B") / fast("A"))
 
 
-def wants_more(comparison: Comparison, margin: float) -> bool:
-    """Tell whether more processes should be asked: they differ so much that the interval is wide.
-
-    Wide is half of the margin to each side, or a quarter of a ratio that is far from it: where the interval
-    lies does not count otherwise, or a chance would be followed until it looks like a difference.
-    """
-    if comparison.verdict == "INVALID":
-        return False
-    half = (math.log(comparison.high) - math.log(comparison.low)) / 2
-    return half > max(math.log1p(margin) / 2, abs(math.log(comparison.ratio)) / 4)
-
-
 def _decide(ratio: Estimate, edge: float) -> tuple[Verdict, bool]:
     """Compare an interval of a log-ratio with the margin; return the verdict, and whether processes agree."""
     verdict: Verdict = "UNDECIDED"

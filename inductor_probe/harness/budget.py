@@ -23,6 +23,7 @@ that takes longer than its part of the budget, a remark says so.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ MORE_PROCESSES = 9  # where the first ones differ: Student's quantile falls from
 ALLOWED = 1.2  # of the budget may be used so that there are `PROCESSES`, or one more comparison
 LONG_S = 0.05  # calls of which a quad takes 0.2 s: each of them is counted
 OVERHEAD_CALLS = 60  # that a table of overheads takes at least
+GUARD_EVERY = 6  # quads: in one of them the baseline is timed against itself
 PART_S = 0.006  # that each launch adds to it, however short
 
 
@@ -99,3 +101,14 @@ def processes_within(seconds: float, process_s: float, processes: int = PROCESSE
 def overheads_fit(call_s: float, launches: int, seconds: float) -> bool:
     """Tell whether a table of overheads of a call with so many launches can be had in about `seconds`."""
     return OVERHEAD_CALLS * call_s + PART_S * launches <= max(2 * seconds, LONG_S)
+
+
+def width(scores: list[float]) -> float:
+    """Return the width of the 95 % interval of their median, from its order statistics; of few, infinity.
+
+    The number below the median of n is binomial, so ranks n/2 +- 0.98 sqrt(n) hold it. Of 60 scores these are
+    the 23rd and the 39th.
+    """
+    ranked, reach = sorted(scores), 0.98 * math.sqrt(len(scores))
+    low, high = math.floor(len(ranked) / 2 - reach), math.ceil(len(ranked) / 2 + reach)
+    return ranked[high] - ranked[low] if low >= 0 and high < len(ranked) else math.inf

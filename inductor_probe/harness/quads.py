@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_map
 
 from inductor_probe.harness import sides, timing
 from inductor_probe.harness.bench import Call
-from inductor_probe.harness.budget import ALLOWED
+from inductor_probe.harness.budget import ALLOWED, GUARD_EVERY, width
 from inductor_probe.harness.gpu_clock import GpuClock, session_clock
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.laps import TRIES, Lap, disturbance, fastest, kept_lap
@@ -40,7 +40,6 @@ __all__ = [
     "time_quads",
 ]
 
-GUARD_EVERY = 6  # quads
 FEW = 2  # of them there are at least, however long one takes
 LEAST_S = 0.1  # in which `FEWEST` of short calls are taken in any case
 MOST_QUADS = 6  # of calls that are not warmed up: where there is time for more, there is for warming up
@@ -286,14 +285,3 @@ def time_long_calls(
         quads.append(Quad(order, [lap.seconds for lap in laps], subjects[1] is None, disturbance(laps)))
         spent, calls = spent + wall, calls + len(order)
     return quads
-
-
-def width(scores: list[float]) -> float:
-    """Return the width of the 95 % interval of their median, from its order statistics; of few, infinity.
-
-    The number below the median of n is binomial, so ranks n/2 +- 0.98 sqrt(n) hold it. Of 60 scores these are
-    the 23rd and the 39th.
-    """
-    ranked, reach = sorted(scores), 0.98 * math.sqrt(len(scores))
-    low, high = math.floor(len(ranked) / 2 - reach), math.ceil(len(ranked) / 2 + reach)
-    return ranked[high] - ranked[low] if low >= 0 and high < len(ranked) else math.inf

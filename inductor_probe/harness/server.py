@@ -1,7 +1,8 @@
 """One process that imports torch once, and forks a child for each measuring process of a bench file.
 
-Requests are lines of JSON on stdin, events are lines of JSON on what stdout was at first (what kernels
-print goes nowhere). The first request is the file; a later one of this form is another file, whose jobs
+Command line: `server.py EVENTS ASKED`, descriptors of pipes (`executors/child.py`). Events are lines of JSON
+in the first. Requests are lines of JSON from the second, which is standard input from then on; what kernels
+print goes nowhere. The first request is the file; a later one of this form is another file, whose jobs
 follow: torch is there already.
 
     {"path": "/d/output_code_bench.py", "source": "...", "imports": [], "fork": true}
@@ -14,8 +15,6 @@ Each other one is a job, which a child does, or this process itself where it may
     {"job": "measure", "options": {..}, "refused": {..}, "compiled": true, "check": true, "variants": [], ..}
     -> {"event": "phase", "phase": "checking", "name": "k_v2"}, {"event": "check", "variant": {..}}, ...
        {"event": "process", "process": {..}}
-    {"job": "program", "file": "..", "arguments": [..]}
-    -> {"event": "output", "text": ".."}
     {"job": "inductor_probe.measuring.child.jobs:time_case", ..}
     -> what that function sends: a job of a room above
 
@@ -34,15 +33,13 @@ import json
 import mmap
 import os
 import random
-import runpy
 import select
 import signal
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from importlib import import_module
-from io import StringIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -78,14 +75,18 @@ Tell: TypeAlias = Callable[..., None]
 
 
 def main() -> None:
-    """Answer requests until stdin ends."""
-    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    """Answer requests until they end."""
+    events, asked = map(int, sys.argv[1:])
+    os.set_inheritable(events, False)
+    os.dup2(asked, 0)
+    os.close(asked)
+    answers = os.fdopen(events, "w", encoding="utf-8")
     with Path(os.devnull).open("wb") as nothing:
         os.dup2(nothing.fileno(), 1)
 
     def tell(event: str, **values: Any) -> None:
-        events.write("\n" + json.dumps({"event": event, **values}, allow_nan=False) + "\n")
-        events.flush()
+        answers.write("\n" + json.dumps({"event": event, **values}, allow_nan=False) + "\n")
+        answers.flush()
 
     file: dict[str, Any] = {}
     for line in sys.stdin.buffer:
@@ -99,6 +100,8 @@ def main() -> None:
             tell("ready", torch=torch.__version__)
             gc.freeze()  # so that a collection in a child does not copy all pages
             continue
+        with suppress(Exception):  # so that children share what the job imports, and say it where that fails
+            job_named(request["job"])
         status = forked(file, request, tell) if forks else in_this_process(file, request, tell)
         tell("ended", status=status)
 
@@ -239,10 +242,7 @@ def in_this_process(file: dict[str, Any], request: dict[str, Any], tell: Tell) -
         codecache._precompile_header = lambda *args, **kwargs: ""
     try:
         placement = place_at_random(random.Random())  # noqa: S311 - no secret
-        if request["job"] == "program":
-            tell("output", text=program(request["file"], request["arguments"]))
-        else:
-            job_named(request["job"])(file, request, tell)
+        job_named(request["job"])(file, request, tell)
     except JobError as error:
         tell("failed", kind=error.kind, message=str(error))
     except BaseException as error:  # whatever a kernel may raise
@@ -265,14 +265,6 @@ def job_named(name: str) -> Callable[[dict[str, Any], dict[str, Any], Tell], Non
         return JOBS[name]
     job: Callable[[dict[str, Any], dict[str, Any], Tell], None] = getattr(import_module(module), function)
     return job
-
-
-def program(file: str, arguments: list[str]) -> str:
-    """Run a Python file as a program; return what it prints."""
-    sys.argv, output = [file, *arguments], StringIO()
-    with redirect_stdout(output):
-        runpy.run_path(file, run_name="__main__")
-    return output.getvalue()
 
 
 def place_at_random(rng: random.Random) -> list[object]:

@@ -16,14 +16,32 @@ from inductor_probe.errors import RunFailedError
 
 _TIMEOUT_S = 600
 """The first answer on a machine compiles a program for each kind of vector that it may have: some 20 s."""
-WRITE_FILES = ("TORCH_TRACE", "TORCH_COMPILE_DEBUG")
-"""Variables that would have the child write where the user's own runs write."""
+_WRITE_FILES = ("TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 PROGRESS = "progress: "
 """Before what a program that is asked says of itself, in a line before its answer."""
 _HINTS = (
-    ("No module named 'torch'", "run probe with a Python that has torch; `probe doctor` says more"),
-    ("InvalidCxxCompiler", "install a C++ compiler (apt install g++); `probe doctor` says more"),
-    ("No working C++ compiler", "install a C++ compiler (apt install g++); `probe doctor` says more"),
+    (
+        ("InvalidCxxCompiler", "No working C++ compiler"),
+        "install a C++ compiler (apt install g++); `probe doctor` says more",
+    ),
+    (("No module named 'torch'",), "run probe with a Python that has torch; `probe doctor` says more"),
+    (
+        ("No module named 'triton'", "Cannot find a working triton"),
+        "install triton, or run it where a GPU is; `probe doctor` says more",
+    ),
+    (
+        ("Torch not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver"),
+        "run it on a machine with that GPU; `probe doctor` says what is seen here",
+    ),
+    (
+        ("'_OpNamespace' '",),
+        "the graph calls an operator that the program registered: --import MODULE, or --import FILE.py, "
+        "runs what registers it",
+    ),
+    (
+        ("No space left on device",),
+        "free some space: kernels are compiled into the temporary folder; `probe doctor` says how much",
+    ),
 )
 _START = (
     "import sys; getattr(sys.flags, 'safe_path', False) or sys.path.pop(0); sys.argv.pop(0); "
@@ -40,6 +58,16 @@ def python_command(file: Path, *arguments: str, python: Path | None = None) -> l
     Give the process a working folder that is empty: what it starts itself may look there.
     """
     return [str(python or sys.executable), "-c", _START, str(file.resolve()), *arguments]
+
+
+def without_writing(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without what would have a child write where the user's own runs write."""
+    return {name: value for name, value in variables.items() if name not in _WRITE_FILES}
+
+
+def hint_for(text: str) -> str | None:
+    """Return the next step for an error of torch or a compiler; None for an error that is not known."""
+    return next((hint for signs, hint in _HINTS if any(sign in text for sign in signs)), None)
 
 
 def ask_torch(
@@ -66,7 +94,7 @@ def ask_torch(
             process = subprocess.Popen(
                 command,
                 cwd=folder,
-                env={name: value for name, value in variables.items() if name not in WRITE_FILES},
+                env=without_writing(variables),
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -80,8 +108,7 @@ def ask_torch(
     if status or not last.startswith("{"):
         killed = f"killed by signal {-status}" if status < 0 else f"status {status}"
         why = (written.strip().splitlines() or [killed])[-1]
-        hint = next((hint for sign, hint in _HINTS if sign in written), None)
-        raise RunFailedError(f"cannot query torch: {why}", hint)
+        raise RunFailedError(f"cannot query torch: {why}", hint_for(written))
     answer: dict[str, Any] = json.loads(last)
     return answer
 

@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from msgspec.structs import replace
 
-from inductor_probe.errors import RunFailedError
 from inductor_probe.model.bench import RooflineRow
 from inductor_probe.model.call_parts import Overheads
-from inductor_probe.model.codec import from_json
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 from inductor_probe.model.timing import KernelWork, Roofline
 
-ROOFLINE_CHILD = Path(__file__).with_name("roofline_child.py")
-"""A program that measures it: `roofline_arguments` makes its arguments, `roofline_of` reads its answer."""
-_SECONDS = 1.5
 _LOW, _HIGH = 0.01, 1.0
 _WINOGRAD = 4.0
 """By how much fewer products a 3x3 convolution takes than its definition, with tiles of 4x4 outputs: 36 for
 16 x 9 (Winograd's algorithm, which oneDNN and cuDNN choose on their own)."""
 _LAUNCH_CPU_S, _LAUNCH_CUDA_S = 2e-6, 5e-6
 """Shorter kernels are bound by being started, whatever they move."""
-
-
-def roofline_arguments(
-    device: str = "cpu", *, threads: int = 1, dtypes: Sequence[str] = (), seconds: float = _SECONDS
-) -> list[str]:
-    """Return the arguments of `ROOFLINE_CHILD`, which takes `seconds` for all copies and products."""
-    return [device, str(threads), f"{seconds:g}", *dict.fromkeys(dtypes)]
-
-
-def roofline_of(text: str) -> Roofline:
-    """Read what `ROOFLINE_CHILD` printed.
-
-    Raises RunFailedError: it is something else.
-    """
-    try:
-        return from_json(Roofline, json.loads(text))
-    except ValueError as error:
-        raise RunFailedError(f"the roofline cannot be read: {error}") from error
 
 
 def roofline_rows(

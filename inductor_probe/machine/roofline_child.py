@@ -1,17 +1,12 @@
-"""Measures what this machine reaches, and prints it as JSON; runs in a process of its own.
-
-Command line: `roofline_child.py DEVICE THREADS SECONDS DTYPE...`: `cpu` or `cuda`, how long it may take, and
-the dtypes of matrix products to measure.
-"""
+"""Measures what this machine reaches: a job of the process that has imported torch."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from inductor_probe.machine.cpu import cache_sizes
 from inductor_probe.model.codec import to_json
@@ -25,10 +20,14 @@ _ON_CPU, _ON_CUDA = 1024, 4096
 _GRAPH_CALLS = 20
 
 
-def main(device: str, threads: int, seconds: float, dtypes: list[str]) -> None:
-    """Print the roofline of a device: see the command line above."""
+def measure(file: dict[str, Any], request: dict[str, Any], tell: Callable[..., None]) -> None:
+    """Send the roofline of a `device`, `cpu` or `cuda`, with so many `threads`, measured in `seconds`.
+
+    `dtypes` are those of the matrix products to measure.
+    """
     import torch
 
+    device, threads, seconds, dtypes = (request[key] for key in ("device", "threads", "seconds", "dtypes"))
     begin = time.perf_counter()
     torch.set_num_threads(threads)
     cache, last, beyond = _sizes(device, threads)
@@ -61,7 +60,7 @@ def main(device: str, threads: int, seconds: float, dtypes: list[str]) -> None:
         tuple(remarks),
         time.perf_counter() - begin,
     )
-    sys.stdout.write(json.dumps(to_json(roofline)) + "\n")
+    tell("roofline", roofline=to_json(roofline))
 
 
 def _product(name: str, device: str, limit_s: float) -> PeakRate:
@@ -137,7 +136,3 @@ def _sizes(device: str, threads: int) -> tuple[int, int, int]:
         last = max([cache, *sizes.values()])
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return cache, last, int(min(max(4 * last, _LEAST_COPIED), 2 * _MOST_COPIED, free // 4))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4:])

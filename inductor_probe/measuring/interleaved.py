@@ -16,24 +16,20 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from queue import Empty, Queue
-from threading import Thread
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec.structs import replace
 
-from inductor_probe.bench.client import Event, JobFailedError, Server
-from inductor_probe.errors import NotFoundError
-from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
+from inductor_probe.executors.child import Event
+from inductor_probe.executors.server import JobFailedError, Server
+from inductor_probe.harness.budget import GUARD_EVERY, width
 from inductor_probe.measuring.plan import Plan
-from inductor_probe.measuring.rows import JOBS, Progress, case_request, failure_of, wants_more_processes
-from inductor_probe.model.codec import from_json
-from inductor_probe.model.perf import SECOND, CaseKey, ColumnFacts, PerfRow, RowProcess
+from inductor_probe.measuring.rows import JOBS, CaseProcess, Progress, case_request
+from inductor_probe.model.perf import SECOND, CaseKey
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import Order, Quad, Series
 
 LAPS = 2
-GUARD_EVERY = 6
 FEWEST = 6
 _ORDERS: tuple[Order, Order] = ("ABBA", "BAAB")
 _PATIENCE_S = 600.0
@@ -51,41 +47,20 @@ class Remote:
     """A child that has built a case, and runs laps of its columns when it is asked to."""
 
     def __init__(self, server: Server, request: Event) -> None:
-        self._server = server
-        self._events: Queue[Event | Exception] = Queue()
-        self._thread = Thread(target=self._run, args=(request,), daemon=True)
-        self._thread.start()
-        self.facts: dict[str, Any] = {}
-        self.columns: tuple[ColumnFacts, ...] = ()
+        self._server, self._events = server, server.events(request, _PATIENCE_S)
+        self.case = CaseProcess()
 
-    def _run(self, request: Event) -> None:
-        try:
-            self._server.job(request, self._events.put)
-        except Exception as error:  # it is raised again where the answer is waited for
-            self._events.put(error)
-        else:
-            self._events.put({"event": "over"})
-
-    def wait_for(self, *names: str) -> Event:
-        """Return the next event of these names; keep what others say of the case.
+    def wait_for(self, name: str) -> Event:
+        """Return the next event of this name; keep what others say of the case.
 
         Raises:
             JobFailedError: the child ended before.
         """
-        while True:
-            try:
-                event = self._events.get(timeout=_PATIENCE_S)
-            except Empty:
-                raise JobFailedError("error", f"gave no answer for {_PATIENCE_S:.0f} s", {}, "") from None
-            if isinstance(event, Exception):
-                raise event
-            match event["event"]:
-                case "row":
-                    self.facts = {key: event[key] for key in ("inputs", "moved", "flops", "dtype")}
-                case "columns":
-                    self.columns = tuple(from_json(ColumnFacts, facts) for facts in event["columns"])
-            if event["event"] in names or event["event"] == "over":
+        for event in self._events:
+            if event["event"] == name:
                 return event
+            self.case.take(event)
+        return {}
 
     def lap(self, column: str, number: int) -> tuple[int, float]:
         """Run a lap; return how often it lost its core, in its last attempt, and seconds a call."""
@@ -96,82 +71,48 @@ class Remote:
     def end(self) -> None:
         """Let the child say what ran until now, and end."""
         self._server.send({"end": True})
-        self.wait_for("over")
-        self._thread.join()
+        self.wait_for("end")
 
 
-def measure_pair(
-    servers: Sequence[Server], plan: Plan, key: CaseKey, progress: Progress = lambda text: None
-) -> PerfRow:
-    """Measure a case under two interpreters; columns of the second have `SECOND` behind their names.
+def time_pair(  # noqa: PLR0917 - what is timed, and how
+    servers: Sequence[Server], plan: Plan, key: CaseKey, number: int, seconds: float, progress: Progress
+) -> CaseProcess:
+    """Time the columns of a case under two interpreters; names of the second's have `SECOND` behind them.
 
     Each column of the first is compared with that of the second. See `rows.measure_row`.
     """
-    settings, row = plan.settings, PerfRow(key)
-    most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
-    while len(row.processes) < most:
-        number = len(row.processes)
-        remotes: list[Remote] = []
-        try:
-            # Which is built first alternates: it lies elsewhere in memory.
-            for server in servers if number % 2 == 0 else servers[::-1]:
-                progress(f"compiling for torch {server.torch} ({number + 1})")
-                remotes.append(Remote(server, _request(plan, key, number)))
-                remotes[-1].wait_for("ready")
-            remotes = remotes if number % 2 == 0 else remotes[::-1]
-            begin = time.monotonic()
-            series = _time(remotes, plan, number, progress)
-            spent = time.monotonic() - begin
-            for remote in remotes:
-                remote.end()
-        except JobFailedError as error:
-            for server in servers:
-                server.stop()
-            failure = error.error(plan.script)
-            if isinstance(failure, NotFoundError):
-                raise failure from error
-            if not row.processes:
-                return replace(row, failure=failure_of(error), lost=error.from_outside)
-            break
-        first, second = remotes
-        columns = (*first.columns, *(replace(one, name=one.name + SECOND) for one in second.columns))
-        process = RowProcess(
-            seed=2 * number,
-            first="candidate" if number % 2 else "baseline",
-            columns=columns,
-            series=tuple(series),
-            measured=spent,
-        )
-        row = replace(row, **first.facts, processes=(*row.processes, process))
-        if not series or (number + 1 >= fewest and not wants_more_processes(row, settings)):
-            break
-    return row
-
-
-def _request(plan: Plan, key: CaseKey, number: int) -> Event:
-    return {
-        **case_request(plan, key, plan.settings.columns),
+    request = {
+        **case_request(plan, key, number),
         "job": f"{JOBS}:serve_case",
-        "check": number == 0,
-        "second": bool(number % 2),
-        "seed": 2 * number,
         "cold": key.data == "cold",
     }
-
-
-def _time(remotes: Sequence[Remote], plan: Plan, number: int, progress: Progress) -> list[Series]:
-    """Time each column that both sides have, one after the other."""
-    good = [{one.name for one in remote.columns if one.problem is None} for remote in remotes]
-    names = [one.name for one in remotes[0].columns if one.name in good[0] & good[1]]
-    share = share_of(plan.settings.budget, number, plan.settings.processes) / max(len(names), 1)
-    rng = random.Random(2 * number)  # noqa: S311 - no secret
-    series = []
-    for name in names:
-        progress(f"timing {name} of both ({number + 1})")
-        begin = time.monotonic()
-        quads = time_remotes(remotes, name, share, plan.settings.margin / 4, rng)
-        series.append(Series(name, name + SECOND, tuple(quads), time.monotonic() - begin))
-    return series
+    case, remotes = CaseProcess(), list[Remote]()
+    try:
+        # Which is built first alternates: it lies elsewhere in memory.
+        for server in servers if number % 2 == 0 else servers[::-1]:
+            progress(f"compiling for torch {server.torch} ({number + 1})")
+            remotes.append(Remote(server, request))
+            remotes[-1].wait_for("ready")
+        first, second = remotes = remotes if number % 2 == 0 else remotes[::-1]
+        case.facts, begin = first.case.facts, time.monotonic()
+        good = [{one.name for one in remote.case.columns if one.problem is None} for remote in remotes]
+        names = [one.name for one in first.case.columns if one.name in good[0] & good[1]]
+        rng = random.Random(2 * number)  # noqa: S311 - no secret
+        for name in names:
+            progress(f"timing {name} of both ({number + 1})")
+            start = time.monotonic()
+            quads = time_remotes(remotes, name, seconds / len(names), plan.settings.margin / 4, rng)
+            case.series.append(Series(name, name + SECOND, tuple(quads), time.monotonic() - start))
+        case.measured = time.monotonic() - begin
+        for remote in remotes:
+            remote.end()
+        others = (replace(one, name=one.name + SECOND) for one in second.case.columns)
+        case.columns = (*first.case.columns, *others)
+    except JobFailedError as error:
+        for server in servers:
+            server.stop()
+        case.failure, case.series = error, []
+    return case
 
 
 def time_remotes(
@@ -199,18 +140,12 @@ def time_remotes(
         disturbed = measured("core-lost", "hazard", Subject("machine", ""), {"times": lost}) if lost else None
         laps = [seconds for _, seconds in blocks]
         quads.append(Quad(order, tuple(laps), guard, disturbed))
-        if number >= 3 * GUARD_EVERY and number % 10 == 0 and _width(quads) < precision:
+        if (
+            number >= 3 * GUARD_EVERY
+            and number % 10 == 0
+            and width([quad.score for quad in quads if not quad.guard]) < precision
+        ):
             break
     if all(quad.guard for quad in quads):
         return []
     return quads
-
-
-def _width(quads: Sequence[Quad]) -> float:
-    """Return the width of the 95 % interval of the median score, from order statistics: see harness/quads."""
-    scores = sorted(quad.score for quad in quads if not quad.guard)
-    reach = 0.98 * len(scores) ** 0.5
-    low, high = int(len(scores) / 2 - reach), int(len(scores) / 2 + reach) + 1
-    if low < 0 or high >= len(scores):
-        return float("inf")
-    return scores[high] - scores[low]

@@ -7,21 +7,22 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 
 from msgspec.structs import replace
 
 import inductor_probe.capture
 from inductor_probe.bench.call_parts import call_parts_of
+from inductor_probe.bench.stop_rule import StopRule
 from inductor_probe.bench.times import times_of
-from inductor_probe.bench.verdict import conclude, wants_more
+from inductor_probe.bench.verdict import conclude
 from inductor_probe.capture.own_calls import OwnRequest
 from inductor_probe.capture.own_child import OwnOptions
-from inductor_probe.harness.budget import PROCESSES, share_of
+from inductor_probe.executors.child import Event
 from inductor_probe.measuring.interleaved import time_remotes
-from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
+from inductor_probe.measuring.script_process import OwnChildError, OwnProgram, ScriptProcess
 from inductor_probe.model.codec import from_json, to_json
-from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.own_call import (
     EagerOperator,
     NoOwnCall,
@@ -96,15 +97,17 @@ def time_own_calls(
     """
     runs: list[list[Event]] = []
     problem: NoOwnCall | None = None
-    most, fewest, callables = processes or MOST_PROCESSES, processes or PROCESSES, max(len(wanted), 1)
+    rule, callables = _rule(budget * (1 - PARTS), margin, processes), max(len(wanted), 1)
     begin, reaching = time.monotonic(), 0.0
     with _caches_of(program) as caches:
-        while len(runs) < most:
+        while True:
             number = len(runs)
-            progress(f"running {program.script} up to the call ({number + 1} of {max(fewest, number + 1)})")
+            progress(
+                f"running {program.script} up to the call ({number + 1} of {max(rule.fewest, number + 1)})"
+            )
             request = OwnRequest(
                 wanted=tuple(wanted),
-                seconds=share_of(budget * (1 - PARTS), number, processes) / callables,
+                seconds=rule.share(number) / callables,
                 parts=budget * PARTS / callables if number == 0 else 0.0,
                 precision=margin / 4,
                 seed=2 * number,
@@ -126,9 +129,8 @@ def time_own_calls(
             if not calls:
                 problem = _why_none(runs[-1])
                 break
-            if number + 1 >= fewest and (
-                reaching > budget or not any(_is_open(call.comparison, margin) for call in calls)
-            ):
+            comparisons = [call.comparison for call in calls]
+            if rule.enough(number + 1, comparisons, inf if reaching > budget else 0.0):
                 break
             if time.monotonic() - begin + reaching > max(_REACHING_S, _REACHING * budget) + budget:
                 break
@@ -137,7 +139,7 @@ def time_own_calls(
         missing = {one for one, _ in wanted} - {one for call in calls for one in call.graphs}
         problem = _why_none(runs[-1]) if missing and len(calls) < request.most else None
     few = OwnRemark("few-processes", (("seconds", reaching), ("processes", len(runs))))
-    if len(runs) < fewest:
+    if len(runs) < rule.fewest:
         calls = tuple(replace(call, remarks=(*call.remarks, few)) for call in calls)
     return calls, problem
 
@@ -171,9 +173,8 @@ def time_without_vectors(
     )
 
 
-def _is_open(comparison: Comparison, margin: float) -> bool:
-    """Whether another process is worth running the script once more."""
-    return comparison.verdict not in ("FASTER", "SLOWER", "SAME") and wants_more(comparison, margin)
+def _rule(budget: float, margin: float, processes: int | None) -> StopRule:
+    return StopRule(budget, margin, processes, most=MOST_PROCESSES, verdict_is_enough=True)
 
 
 def _ids(runs: Sequence[Sequence[Event]]) -> dict[tuple[str, ...], None]:
@@ -276,11 +277,11 @@ def compare_programs(
     """
     series: list[Series] = []
     seen: tuple[Sequence[Event], ...] = ()
-    most, fewest = processes or MOST_PROCESSES, processes or PROCESSES
+    rule = _rule(budget, margin, processes)
     with _caches_of(a) as caches_a, _caches_of(b) as caches_b:
-        while len(series) < most:
+        while True:
             number = len(series)
-            share = share_of(budget, number, processes)
+            share = rule.share(number)
             first, second = (
                 OwnRequest(wanted=tuple(ids), seconds=share, laps=True, limit_s=program.limit_s)
                 for ids, program in zip(wanted, (a, b), strict=True)
@@ -300,7 +301,7 @@ def compare_programs(
             except OwnChildError as error:
                 return NoOwnCall(error.code, error.message)
             comparison = conclude(series, margin)
-            if number + 1 >= fewest and not _is_open(comparison, margin):
+            if rule.enough(number + 1, [comparison]):
                 break
     times = {one.name: one.seconds for one in times_of(series, [comparison], {})}
     sides = [

@@ -6,31 +6,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from inductor_probe.model.perf import CaseKey, Knob, PerfSettings
+from inductor_probe.options.cases import PerfOptions
 
 
 class Plan(Struct, frozen=True):
     """What is to be measured.
 
     Attributes:
-        script: the file. function: of it, where there is no scenario; `arguments` as `argument_of` made them.
-        matrix: a matrix of the scenario, or a pattern; None for `quick`, or all cases with `cases`.
-        cases: patterns of names. knobs: that are set otherwise.
-        threads: each case is measured with each of them. device: only cases of that; None: those that the
-            machine has.
+        script: the file. options: as they were asked for: which cases, how, and under which interpreters.
+        function: of it, where there is no scenario; `arguments` as `argument_of` made them.
     """
 
     script: Path
+    options: PerfOptions
     function: str | None = None
     arguments: tuple[Mapping[str, Any], ...] = ()
-    matrix: str | None = None
-    cases: tuple[str, ...] = ()
-    knobs: Mapping[str, str] = field(default_factory=dict)
-    threads: tuple[int, ...] = (1,)
-    device: str | None = None
-    settings: PerfSettings = field(default_factory=PerfSettings)
+
+    @property
+    def settings(self) -> PerfSettings:
+        """How rows are measured."""
+        return self.options.settings
+
+    @property
+    def pythons(self) -> Sequence[Path | None]:
+        """One interpreter, or two that take turns; None for the one that runs this."""
+        return self.options.interleave or (self.options.python,)
 
     @property
     def scenario(self) -> str:
@@ -44,7 +47,7 @@ class Plan(Struct, frozen=True):
             "script": str(self.script.resolve()),
             "function": self.function,
             "arguments": [dict(argument) for argument in self.arguments],
-            "settings": dict(self.knobs),
+            "settings": dict(self.options.knobs),
         }
 
 
@@ -57,12 +60,12 @@ class PlannedRow(Struct, frozen=True):
 
 def planned_rows(plan: Plan, listed: Sequence[Mapping[str, Any]]) -> tuple[PlannedRow, ...]:
     """Return a row for each case that a measuring process listed, and each number of threads."""
-    rows = []
-    for threads in plan.threads:
+    rows, of_device = [], plan.options.device
+    for threads in plan.options.threads:
         for case in listed:
             knobs: dict[str, Knob] = dict(case["knobs"])
             device = str(knobs.get("device", "cpu"))
-            if plan.device is not None and device.partition(":")[0] != plan.device:
+            if of_device is not None and device.partition(":")[0] != of_device:
                 continue
             cold = plan.settings.cold if plan.settings.cold is not None else device.startswith("cuda")
             key = CaseKey(

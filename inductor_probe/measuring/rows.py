@@ -7,16 +7,17 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
 from msgspec.structs import replace
 
 import inductor_probe
-from inductor_probe.bench.client import Event, JobFailedError, Server
-from inductor_probe.bench.verdict import wants_more
+from inductor_probe.bench.stop_rule import StopRule
 from inductor_probe.errors import NotFoundError, RunFailedError
-from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
+from inductor_probe.executors.child import Event
+from inductor_probe.executors.server import COMPILING, JobFailedError, Server
 from inductor_probe.measuring.conclude import comparisons_of
 from inductor_probe.measuring.plan import Plan
 from inductor_probe.model.codec import from_json
@@ -25,7 +26,6 @@ from inductor_probe.model.perf import (
     CaseKey,
     ColumnFacts,
     PerfRow,
-    PerfSettings,
     RowFailure,
     RowFailureCode,
     RowProcess,
@@ -34,8 +34,6 @@ from inductor_probe.model.timing import Series
 
 JOBS = "inductor_probe.measuring.child.jobs"
 _OLDEST = (3, 10)
-_GENERATED = "torch.compile(f) async_compile.cpp_pybinding("
-"""What a script and generated code for a CPU have in them: the server imports what that needs, once."""
 
 Progress = Callable[[str], None]
 
@@ -55,7 +53,7 @@ def measuring(plan: Plan, python: Path | None = None) -> Iterator[Server]:
         Path(folder, "inductor_probe").symlink_to(Path(inductor_probe.__file__).parent)
         path = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {"PYTHONPATH": os.pathsep.join(path)}
-        with Server(plan.script, _GENERATED, environment=environment, python=python) as server:
+        with Server(plan.script, COMPILING, environment=environment, python=python) as server:
             try:
                 server.start()
             except RunFailedError as error:
@@ -92,22 +90,24 @@ def answer_of(server: Server, job: str, request: Event, event: str) -> Event:
     Raises:
         ProbeError: it failed; says why.
     """
-    answers = list[Event]()
-
-    def take(sent: Event) -> None:
-        if sent["event"] == event:
-            answers.append(sent)
-
     try:
-        server.job({"job": f"{JOBS}:{job}", **request}, take)
+        sent = [*server.events({"job": f"{JOBS}:{job}", **request})]
     except JobFailedError as error:
         raise error.error(server.path) from error
-    return answers[-1]
+    return next(answer for answer in sent if answer["event"] == event)
 
 
-def case_request(plan: Plan, key: CaseKey, columns: Sequence[str]) -> Event:
-    """Return what a measuring process needs to build a case."""
-    return {**plan.request, "case": key.case, "threads": key.threads, "columns": list(columns)}
+def case_request(plan: Plan, key: CaseKey, number: int = 0) -> Event:
+    """Return what process `number` of those that measure a case needs to build it; the first checks it."""
+    return {
+        **plan.request,
+        "case": key.case,
+        "threads": key.threads,
+        "columns": list(plan.settings.columns),
+        "check": number == 0,
+        "second": bool(number % 2),
+        "seed": 2 * number,
+    }
 
 
 def compile_ahead(
@@ -124,104 +124,105 @@ def compile_ahead(
         return
     on_gpu = [key for key in keys if key.device.startswith("cuda")]
     done = 0
-
-    def count(event: Event) -> None:
-        nonlocal done
-        if event["event"] == "compiled":
-            done += 1
-            progress(f"compiling: {done} of {len(keys)} cases")
-
     progress(f"compiling {len(keys)} cases")
     for several, most in (([key for key in keys if key not in on_gpu], cores), (on_gpu, 1)):
-        cases = [case_request(plan, key, plan.settings.columns) for key in several]
+        cases = [case_request(plan, key) for key in several]
         request = {"job": f"{JOBS}:compile_cases", "cases": cases, "children": min(len(cases), most)}
         try:
-            if cases:
-                server.job(request, count)
+            for event in server.events(request) if cases else ():
+                if event["event"] == "compiled":
+                    done += 1
+                    progress(f"compiling: {done} of {len(keys)} cases")
         except JobFailedError as error:
             if error.kind == "usage":
                 raise error.error(server.path) from error
 
 
-def measure_row(
-    server: Server,
-    plan: Plan,
-    key: CaseKey,
-    progress: Progress = lambda text: None,
-) -> PerfRow:
+def measure_row(plan: Plan, key: CaseKey, measure: Callable[[int, float], CaseProcess]) -> PerfRow:
     """Measure a case in several processes, until they agree, or check it in one; return what they saw.
+
+    Args:
+        measure: lets the process of a number, the first is 0, time its columns for so many seconds.
 
     Raises:
         ProbeError: the case or a column is not known. A process that ends before its time does not: what was
             measured by then is in the row, or why nothing was.
     """
     settings, row = plan.settings, PerfRow(key)
-    most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
-    while len(row.processes) < most:
+    rule = StopRule(settings.budget, settings.margin, settings.processes)
+    while True:
         number = len(row.processes)
-        request = {
-            **case_request(plan, key, settings.columns),
-            "job": f"{JOBS}:time_case",
-            "check": number == 0,
-            "check_only": settings.check_only,
-            "second": bool(number % 2),
-            "seed": 2 * number,
-            "cold": settings.cold,
-            "margin": settings.margin,
-            "budget": share_of(settings.budget, number, settings.processes),
-        }
-        events = _RowEvents(number, progress)
-        try:
-            server.job(request, events)
-        except JobFailedError as error:
-            ending = error.error(server.path)
+        case = measure(number, rule.share(number))
+        if (failure := case.failure) is not None:
+            ending = failure.error(plan.script)
             if isinstance(ending, NotFoundError):
-                raise ending from error
-            if not row.processes and not events.series:
-                failure = failure_of(error)
-                return replace(row, failure=failure, lost=error.from_outside, **events.facts)
-            break
-        row = replace(row, **events.facts, processes=(*row.processes, events.process))
-        if settings.check_only or not events.series:
-            break
-        if number + 1 >= fewest and not wants_more_processes(row, settings):
-            break
-    return row
+                raise ending from failure
+            if not case.series and row.processes:
+                return row
+            if not case.series:
+                return replace(row, failure=failure_of(failure), lost=failure.from_outside, **case.facts)
+        row = replace(row, **case.facts, processes=(*row.processes, case.record(number)))
+        if failure or settings.check_only or not case.series:
+            return row
+        if rule.enough(number + 1, comparisons_of(row, settings.margin).values()):
+            return row
 
 
-class _RowEvents:
-    """What a measuring process sends of a row."""
+@dataclass
+class CaseProcess:
+    """What a process that builds a case says of it. `failure`: why it ended before its time."""
 
-    def __init__(self, number: int, progress: Progress) -> None:
-        self._number, self._progress = number, progress
-        self.facts: dict[str, Any] = {}
-        self.series: list[Series] = []
-        self._columns: list[ColumnFacts] = []
-        self._measured = self._load = 0.0
+    facts: dict[str, Any] = field(default_factory=dict)
+    columns: tuple[ColumnFacts, ...] = ()
+    series: list[Series] = field(default_factory=list)
+    measured: float = 0.0
+    load: float = 0.0
+    failure: JobFailedError | None = None
 
-    def __call__(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
+        """Take over what an event says."""
         match event["event"]:
-            case "phase":
-                self._progress(f"{event['phase']} {' and '.join(event['names'])} ({self._number + 1})")
             case "row":
                 self.facts = {key: event[key] for key in ("inputs", "moved", "flops", "dtype")}
             case "columns":
-                self._columns = [from_json(ColumnFacts, facts) for facts in event["columns"]]
-                self._measured, self._load = event["measured"], event["load"]
+                self.columns = tuple(from_json(ColumnFacts, facts) for facts in event["columns"])
+                self.measured, self.load = event["measured"], event["load"]
             case "series":
                 self.series.append(from_json(Series, event["series"]))
 
-    @property
-    def process(self) -> RowProcess:
-        """The process as a record."""
+    def record(self, number: int) -> RowProcess:
+        """Return it as a process of a row."""
         return RowProcess(
-            seed=2 * self._number,
-            first="candidate" if self._number % 2 else "baseline",
-            columns=tuple(self._columns),
+            seed=2 * number,
+            first="candidate" if number % 2 else "baseline",
+            columns=self.columns,
             series=tuple(self.series),
-            measured=self._measured,
-            load=self._load,
+            measured=self.measured,
+            load=self.load,
         )
+
+
+def time_columns(  # noqa: PLR0917 - what is timed, and how
+    server: Server, plan: Plan, key: CaseKey, number: int, seconds: float, progress: Progress
+) -> CaseProcess:
+    """Let a process check the columns of a case, if it is the first, and time them in turns."""
+    settings, case = plan.settings, CaseProcess()
+    request = {
+        **case_request(plan, key, number),
+        "job": f"{JOBS}:time_case",
+        "check_only": settings.check_only,
+        "cold": settings.cold,
+        "margin": settings.margin,
+        "budget": seconds,
+    }
+    try:
+        for event in server.events(request):
+            case.take(event)
+            if event["event"] == "phase":
+                progress(f"{event['phase']} {' and '.join(event['names'])} ({number + 1})")
+    except JobFailedError as error:
+        case.failure = error
+    return case
 
 
 def failure_of(error: JobFailedError) -> RowFailure:
@@ -230,9 +231,3 @@ def failure_of(error: JobFailedError) -> RowFailure:
         return RowFailure("killed", phase=error.phase, signal=error.signal)
     code: RowFailureCode = next((code for code in get_args(RowFailureCode) if code == error.kind), "error")
     return RowFailure(code, error.message.removeprefix("failed: "))
-
-
-def wants_more_processes(row: PerfRow, settings: PerfSettings) -> bool:
-    """Tell whether processes differ so much that more of them are needed."""
-    pairs = comparisons_of(row, settings.margin)
-    return any(wants_more(pair, settings.margin) for pair in pairs.values())

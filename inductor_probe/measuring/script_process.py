@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
-from select import select
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from inductor_probe.machine.python_child import WRITE_FILES
+from inductor_probe.executors.child import Child, Event
+from inductor_probe.machine.python_child import without_writing
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.flip import Flip
 from inductor_probe.model.gpu_target import GpuTarget
@@ -26,7 +23,6 @@ from inductor_probe.model.own_call import NoOwnCallCode
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Event = dict[str, Any]
 LIMIT_S = 300.0
 """A script may take so long up to a call, or three times what its dump took, whichever is more."""
 _GRACE_S = 60.0
@@ -77,31 +73,18 @@ class ScriptProcess:
     ) -> None:
         self._program, self._patience = program, patience
         self._folder = tempfile.TemporaryDirectory(prefix="own-", ignore_cleanup_errors=True)
-        self._errors = Path(self._folder.name, "output")
-        answers, events = os.pipe()
-        asked, questions = os.pipe()
-        variables = {name: value for name, value in os.environ.items() if name not in WRITE_FILES}
-        variables |= program.variables
+        variables = {**without_writing(os.environ), **program.variables}
         if caches is not None:
             variables |= {"TORCHINDUCTOR_CACHE_DIR": str(caches)}
         if program.threads is not None:
             variables |= {"OMP_NUM_THREADS": str(program.threads)}
-        command = [sys.executable, str(child), str(os.getpid()), str(events), str(asked)]
-        command += [json.dumps(to_json(options(self._folder.name))), str(program.script), *program.arguments]
-        with self._errors.open("wb") as output:
-            self._process = subprocess.Popen(
-                command,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=(events, asked),
-                start_new_session=True,  # it is ended with all that the script started
-            )
-        os.close(events)
-        os.close(asked)
-        self._answers, self._questions = answers, os.fdopen(questions, "w")
-        self._left = b""
+        asked = json.dumps(to_json(options(self._folder.name)))
+
+        def command(*pipes: str) -> list[str]:
+            own = [sys.executable, str(child), str(os.getpid()), *pipes, asked]
+            return [*own, str(program.script), *program.arguments]
+
+        self._child = Child(command, environment=variables, output=Path(self._folder.name, "output"))
         self.seen: list[Event] = []
 
     def __enter__(self) -> Self:
@@ -112,12 +95,7 @@ class ScriptProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End it, and what the script started."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        os.close(self._answers)
-        with suppress(OSError):
-            self._questions.close()
+        self._child.close()
         self._folder.cleanup()
 
     def events(self) -> Iterator[Event]:
@@ -134,29 +112,22 @@ class ScriptProcess:
 
     def next_event(self) -> Event:
         """Return what it says next; see `events`."""
-        patience = self._program.limit_s + _GRACE_S + self._patience
-        while b"\n" not in self._left:
-            if not select([self._answers], [], [], patience)[0]:
-                raise OwnChildError("too-long", f"{self._program.limit_s:.0f}")
-            data = os.read(self._answers, 1 << 16)
-            if not data:
-                status = self._process.wait()
-                raise OwnChildError("script-failed" if status else "script-ended", self._last_lines())
-            self._left += data
-        line, _, self._left = self._left.partition(b"\n")
-        event: Event = json.loads(line)
+        try:
+            event = self._child.receive(self._program.limit_s + _GRACE_S + self._patience)
+        except TimeoutError:
+            raise OwnChildError("too-long", f"{self._program.limit_s:.0f}") from None
+        if event is None:
+            status = self._child.wait()
+            raise OwnChildError("script-failed" if status else "script-ended", self._last_lines())
         self.seen.append(event)
         if event["event"] == "over" and event["ending"] == "failed":
-            self._process.wait()
+            self._child.wait()
             raise OwnChildError("script-failed", self._last_lines())
         return event
 
     def ask(self, question: Event) -> None:
         """Send a line."""
-        with suppress(BrokenPipeError):
-            self._questions.write(json.dumps(question) + "\n")
-            self._questions.flush()
+        self._child.send(question)
 
     def _last_lines(self) -> str:
-        text = self._errors.read_text(encoding="utf-8", errors="replace")
-        return "\n".join([line for line in text.splitlines() if line.strip(" ^~")][-_LINES:])
+        return "\n".join([line for line in self._child.printed() if line.strip(" ^~")][-_LINES:])

@@ -21,7 +21,6 @@ from inductor_probe.measuring.rows import Progress as Tell
 from inductor_probe.measuring.worker import MeasuredRow, RowWorker, row_name
 from inductor_probe.model.perf import CaseKey, PerfRow, PerfRun
 from inductor_probe.model.timing import Roofline
-from inductor_probe.options.cases import PerfOptions
 from inductor_probe.options.fields import words_of
 from inductor_probe.options.verb import Progress
 from inductor_probe.report.units import counted
@@ -33,12 +32,11 @@ Begin = Callable[[PerfRun], PerfRun]
 Save = Callable[[PerfRun], object]
 
 
-def run_plan(plan: Plan, options: PerfOptions, begin: Begin, save: Save, progress: Progress) -> PerfRun:
+def run_plan(plan: Plan, begin: Begin, save: Save, progress: Progress) -> PerfRun:
     """Measure all rows of a plan; this executes the script, and the code that inductor generates for it.
 
     Args:
-        plan: what and how. options: under which interpreters, and where; this machine lists the rows in any
-            case.
+        plan: what, how and where; this machine lists the rows in any case.
         begin, save: see their types; `save` is called after each row.
         progress: hears what is done next, how long it may take, which cases cannot run, and what happens to
             nodes.
@@ -48,9 +46,8 @@ def run_plan(plan: Plan, options: PerfOptions, begin: Begin, save: Save, progres
             installed, or there is no cluster.
     """
     file = UserFile.read(plan.script)
-    runner = RayExecutor(warn=progress.warn) if options.executor == "ray" else LocalExecutor()
-    pythons = options.interleave or (options.python,)
-    worker = RowWorker(plan, file, pythons, progress)
+    runner = RayExecutor(warn=progress.warn) if plan.options.executor == "ray" else LocalExecutor()
+    worker = RowWorker(plan, file, progress)
     try:
         progress("importing torch and inductor")
         worker.open()
@@ -71,19 +68,19 @@ def run_plan(plan: Plan, options: PerfOptions, begin: Begin, save: Save, progres
                 name="",
                 probe=__version__,
                 scenario=plan.scenario,
-                command=("probe", "perf", *words_of(options)),
+                command=("probe", "perf", *words_of(plan.options)),
                 started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
                 settings=plan.settings,
                 interpreter=node.interpreter,
                 machine=node.machine,
                 planned=len(keys),
                 other=node.other,
-                executor=options.executor,
+                executor=plan.options.executor,
             )
         )
         if isinstance(runner, RayExecutor):
             worker.close()
-            make: Callable[[Tell], RowWorker] = partial(RowWorker, plan, file, pythons)
+            make: Callable[[Tell], RowWorker] = partial(RowWorker, plan, file)
         else:
 
             def make(tell: Tell) -> RowWorker:

@@ -13,13 +13,21 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from inductor_probe.bench.client import JobFailedError, Server
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.executors.local import UserFile
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.machine.facts import machine
-from inductor_probe.measuring.interleaved import measure_pair
+from inductor_probe.measuring.interleaved import time_pair
 from inductor_probe.measuring.plan import Plan, PlannedRow, planned_rows
-from inductor_probe.measuring.rows import Progress, answer_of, compile_ahead, measure_row, measuring
+from inductor_probe.measuring.rows import (
+    CaseProcess,
+    Progress,
+    answer_of,
+    compile_ahead,
+    measure_row,
+    measuring,
+    time_columns,
+)
 from inductor_probe.model.perf import CaseKey, Interpreter, PerfNode, PerfRow
 from inductor_probe.model.timing import Roofline
 
@@ -37,18 +45,15 @@ class MeasuredRow(Struct, frozen=True):
 class RowWorker:
     """Measures rows of a plan, one after the other; see `executors.local.Worker`."""
 
-    def __init__(
-        self, plan: Plan, file: UserFile, pythons: Sequence[Path | None], progress: Progress
-    ) -> None:
+    def __init__(self, plan: Plan, file: UserFile, progress: Progress) -> None:
         """Start nothing yet.
 
         Args:
             plan: what and how. file: its script, which another machine may not have.
-            pythons: one interpreter, or two that take turns; None for the one that runs this.
             progress: is called with what is done next.
         """
         self.progress = progress
-        self._plan, self._file, self._pythons = plan, file, pythons
+        self._plan, self._file = plan, file
         self._typed = str(plan.script)
         self._stack = ExitStack()
         self._servers: list[Server] = []
@@ -67,7 +72,7 @@ class RowWorker:
             folder = tempfile.TemporaryDirectory(prefix="perf-", ignore_cleanup_errors=True)
             script = self._file.place(Path(self._stack.enter_context(folder)))
             plan = self._plan = replace(self._plan, script=script)
-            self._servers = [self._stack.enter_context(measuring(plan, python)) for python in self._pythons]
+            self._servers = [self._stack.enter_context(measuring(plan, python)) for python in plan.pythons]
             interpreters, gpus = zip(*map(_interpreter, self._servers), strict=True)
             facts = machine({"gpu": gpus[0]})
             self._node = PerfNode(dict(facts)["host"], interpreters[0], facts, *interpreters[1:])
@@ -111,11 +116,13 @@ class RowWorker:
         def tell(text: str) -> None:
             self.progress(f"{row_name(self._plan, task)}: {text}")
 
-        try:
+        def measure(number: int, seconds: float) -> CaseProcess:
             if len(self._servers) > 1:
-                row = measure_pair(self._servers, self._plan, task, tell)
-            else:
-                row = measure_row(self._servers[0], self._plan, task, tell)
+                return time_pair(self._servers, self._plan, task, number, seconds, tell)
+            return time_columns(self._servers[0], self._plan, task, number, seconds, tell)
+
+        try:
+            row = measure_row(self._plan, task, measure)
         except ProbeError as error:
             raise self._as_typed(error) from error
         if row.processes and not self._plan.settings.check_only:
@@ -129,14 +136,14 @@ class RowWorker:
 
     def _rows_of(self, server: Server) -> tuple[PlannedRow, ...]:
         plan = self._plan
-        request = {**plan.request, "matrix": plan.matrix, "cases": list(plan.cases)}
+        request = {**plan.request, "matrix": plan.options.matrix, "cases": list(plan.options.cases)}
         cases = answer_of(server, "list_cases", request, "cases")["cases"]
         rows = planned_rows(plan, cases)
         if not rows:
             devices = dict.fromkeys(str(case["knobs"].get("device", "cpu")) for case in cases)
             raise NotFoundError(
-                f"{plan.script}: none of the cases that were chosen is for {plan.device}",
-                f"they are for {', '.join(devices)}: --set device={plan.device} changes that, "
+                f"{plan.script}: none of the cases that were chosen is for {plan.options.device}",
+                f"they are for {', '.join(devices)}: --set device={plan.options.device} changes that, "
                 "--case and --matrix choose others",
             )
         return rows
@@ -167,7 +174,7 @@ class RowWorker:
 
 def row_name(plan: Plan, key: CaseKey) -> str:
     """Return what a row is called while it is measured."""
-    return f"{key.case}, {key.threads} threads" if len(plan.threads) > 1 else key.case
+    return f"{key.case}, {key.threads} threads" if len(plan.options.threads) > 1 else key.case
 
 
 def _interpreter(server: Server) -> tuple[Interpreter, str | None]:

@@ -7,7 +7,6 @@ its own: what fails only behind other samples is said to.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -16,29 +15,28 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from inductor_probe.errors import ProbeError, RunFailedError, near_names
+from inductor_probe.executors.child import Event
 from inductor_probe.executors.cluster import RayExecutor
-from inductor_probe.executors.local import Executor, ExecutorName, LocalExecutor, Needs, Tell, UserFile
+from inductor_probe.executors.local import Executor, LocalExecutor, Needs, Tell, UserFile
+from inductor_probe.executors.server import COMPILING, JobFailedError, Server
 from inductor_probe.files import write_whole
-from inductor_probe.machine.python_child import WRITE_FILES, ask_torch, python_command
+from inductor_probe.machine.python_child import ask_torch, without_writing
 from inductor_probe.model.op_check import (
     SAMPLE_KINDS,
     FailureCode,
     FailureKind,
-    Form,
-    Mode,
     OpCase,
     OpChecks,
     OpDecomposition,
@@ -47,43 +45,18 @@ from inductor_probe.model.op_check import (
     OpRow,
     Way,
 )
+from inductor_probe.options.kernels import CheckOpOptions
+from inductor_probe.options.verb import several
 
 _WORKER = Path(__file__).with_name("worker.py")
+_JOB = "inductor_probe.op_checks.worker:run_cases"
+_OUT = Path(".probe", "check-op")
 _ALONE_S = 300
 _LATE = 0.1
 """Times the budget, a sample may take longer than that: then its process is ended."""
 _MOST_ON_GPU = 8  # processes: the context of each takes half a gigabyte there
 Progress = Callable[[int, int, OpRow], None]
 """Called with how many cases are done, of how many, and the latest."""
-
-
-class OpPlan(Struct, frozen=True):
-    """What to check.
-
-    Attributes:
-        patterns: of names of operators, as globs or parts of a name. dtypes: of samples; empty for float32
-            and uint8, as far as the operator has them.
-        modes, forms: see `OpCase`. samples: at most of each case. device: `cpu` or `cuda`.
-        decomposition: `MODULE:FUNCTION` or `FILE.py:FUNCTION` to try beside inductor's own; `operators` are
-            the overloads that it stands for, found by the names of its parameters if empty.
-        jobs: processes at once; None for one a core, on a GPU at most 8.
-        budget: seconds of running samples, after which no further one begins.
-        out: the folder for programs that show failures.
-        executor: processes of this machine, or those on the nodes of a Ray cluster.
-    """
-
-    patterns: tuple[str, ...]
-    dtypes: tuple[str, ...] = ()
-    modes: tuple[Mode, ...] = ("static", "dynamic", "backward")
-    forms: tuple[Form, ...] = ("given", "channels_last")
-    samples: int = 8
-    device: str = "cpu"
-    decomposition: str | None = None
-    operators: tuple[str, ...] = ()
-    jobs: int | None = None
-    budget: float = 600.0
-    out: Path = Path(".probe/check-op")
-    executor: ExecutorName = "local"
 
 
 @dataclass
@@ -118,9 +91,9 @@ class _Seen:
 
 
 def check_operators(
-    plan: OpPlan, progress: Progress | None = None, warn: Tell = lambda text: None
+    options: CheckOpOptions, progress: Progress | None = None, warn: Tell = lambda text: None
 ) -> OpChecks:
-    """Run the samples of the operators that a plan names, and compare.
+    """Run the samples of the operators that the options name, and compare.
 
     `warn` is called with what happens to nodes of a cluster.
 
@@ -131,20 +104,20 @@ def check_operators(
     begin = time.monotonic()
     cores = len(os.sched_getaffinity(0))
     executor: Executor = LocalExecutor(
-        plan.jobs or (min(cores, _MOST_ON_GPU) if plan.device == "cuda" else cores)
+        options.jobs or (min(cores, _MOST_ON_GPU) if options.device == "cuda" else cores)
     )
-    if plan.executor == "ray":
-        executor = RayExecutor(plan.jobs, warn)
+    if options.executor == "ray":
+        executor = RayExecutor(options.jobs, warn)
     done: list[_Seen] = []
     lost: list[OpLost] = []
     try:
-        listed = ask_torch(_WORKER, "list", plan.device)
-        if not listed["available"] and plan.executor == "local":
+        listed = ask_torch(_WORKER, options.device)
+        if not listed["available"] and options.executor == "local":
             raise ProbeError(f"torch {listed['torch']} sees no GPU here", "leave --device cuda out")
-        cases = cases_of(plan, listed["operators"])
-        end = time.time() + plan.budget
-        make = partial(_OpWorker, plan, _user_file(plan), cases[0], end, listed["torch"])
-        needs = Needs("cuda" if plan.device == "cuda" else "cpu")
+        cases = cases_of(options, listed["operators"])
+        end = time.time() + options.budget
+        make = partial(_OpWorker, options, _user_file(options), cases[0], end, listed["torch"])
+        needs = Needs("cuda" if options.device == "cuda" else "cpu")
         with closing(executor.map(make, cases, needs, name=_case_name)) as results:
             for outcome in results:
                 if outcome.result is None:
@@ -161,15 +134,15 @@ def check_operators(
     order = {case: number for number, case in enumerate(cases)}
     done.sort(key=lambda seen: order[seen.case])
     decomposition = None
-    if plan.decomposition:
+    if options.decomp:
         names = next((seen.operators for seen in done if seen.operators), ())
-        decomposition = OpDecomposition(plan.decomposition, names, sum(seen.calls for seen in done))
-    failures = _written(_grouped(seen.failures for seen in done), plan, warn, runs_here=listed["available"])
+        decomposition = OpDecomposition(options.decomposition[0], names, sum(seen.calls for seen in done))
+    groups = _grouped(seen.failures for seen in done)
     return OpChecks(
         torch=listed["torch"],
-        device=plan.device,
+        device=options.device,
         rows=tuple(seen.row for seen in done if seen.samples + seen.refused + seen.left),
-        failures=tuple(failures),
+        failures=tuple(_written(groups, options, warn, runs_here=listed["available"])),
         decomposition=decomposition,
         spent=time.monotonic() - begin,
         lost=tuple(lost),
@@ -178,19 +151,18 @@ def check_operators(
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of a worker: it writes no dumps, finds this package, and compiles each sample.
+    """Return variables of a worker: it finds this package, and compiles each sample.
 
     A graph that comes from inductor's cache was traced before, perhaps with another decomposition. C++
     kernels may come from one: they are kept by their text.
     """
-    variables = {name: value for name, value in os.environ.items() if name not in WRITE_FILES}
-    package = str(Path(__file__).parents[2])
-    variables |= dict.fromkeys(("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE"), "0")
-    return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, [package, variables.get("PYTHONPATH")]))}
+    path = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    no_caches = dict.fromkeys(("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE"), "0")
+    return {**no_caches, "PYTHONPATH": os.pathsep.join(path)}
 
 
-def cases_of(plan: OpPlan, database: Sequence[dict[str, Any]]) -> list[OpCase]:
-    """Return the cases of a plan: those with inductor's own decompositions first.
+def cases_of(options: CheckOpOptions, database: Sequence[dict[str, Any]]) -> list[OpCase]:
+    """Return the cases that are asked for: those with inductor's own decompositions first.
 
     Args:
         database: the operators; see `worker.listed`.
@@ -199,7 +171,7 @@ def cases_of(plan: OpPlan, database: Sequence[dict[str, Any]]) -> list[OpCase]:
         ProbeError: no operator has such a name, or none such a dtype.
     """
     named: set[str] = set()
-    for pattern in plan.patterns:
+    for pattern in several(options.patterns):
         matched = {str(operator["name"]) for operator in database if _matches(pattern, operator)}
         if not matched:
             raise ProbeError(
@@ -209,27 +181,26 @@ def cases_of(plan: OpPlan, database: Sequence[dict[str, Any]]) -> list[OpCase]:
         named |= {_plain(pattern)} & matched or matched  # of `flip`, not `fliplr` too
     chosen = [operator for operator in database if operator["name"] in named]
     known = sorted({dtype for operator in chosen for dtype in operator["dtypes"]})
-    wanted = plan.dtypes or ("float32", "uint8")
-    if plan.dtypes == ("all",):
-        wanted = tuple(known)
-    if unknown := [dtype for dtype in plan.dtypes if dtype != "all" and dtype not in known]:
+    wanted = known if "all" in options.dtypes else options.dtypes or ("float32", "uint8")
+    if unknown := [dtype for dtype in options.dtypes if dtype != "all" and dtype not in known]:
         names = ", ".join(operator["name"] for operator in chosen[:3])
         raise ProbeError(f"no sample of {names} is of {unknown[0]}", f"there are {', '.join(known)}")
-    ways: tuple[Way, ...] = ("compiled", "decomposition") if plan.decomposition else ("compiled",)
+    ways: tuple[Way, ...] = ("compiled", "decomposition") if options.decomp else ("compiled",)
+    forms = dict.fromkeys((*options.forms, "varied") if options.vary else options.forms)
     cases = [
         OpCase(operator["name"], dtype, mode, form, way)
         for operator in chosen
         for way in ways
         for dtype in operator["dtypes"]
-        if dtype in wanted or (not plan.dtypes and not set(wanted) & set(operator["dtypes"]))
-        for form in plan.forms
-        for mode in plan.modes
+        if dtype in wanted or (not options.dtypes and not set(wanted) & set(operator["dtypes"]))
+        for form in forms
+        for mode in options.modes
         if not mode.startswith("backward") or dtype in operator["gradients"]
     ]
     if not cases:
         dtypes, gradients = (", ".join(chosen[0][key]) or "none" for key in ("dtypes", "gradients"))
         raise ProbeError(
-            f"{chosen[0]['name']} has no sample in {', '.join(wanted)} with {', '.join(plan.modes)}",
+            f"{chosen[0]['name']} has no sample in {', '.join(wanted)} with {', '.join(options.modes)}",
             f"it has {dtypes}; with gradients {gradients}",
         )
     # A process that has installed a decomposition compiles with it from then on: those cases come last.
@@ -250,12 +221,18 @@ class _OpWorker:
     """A process that runs samples: started with the first case, and again if one killed it. See `Worker`."""
 
     def __init__(  # noqa: PLR0917 - what it runs, and where it stops
-        self, plan: OpPlan, file: UserFile | None, first: OpCase, end: float, torch: str, tell: Tell
+        self,
+        options: CheckOpOptions,
+        file: UserFile | None,
+        first: OpCase,
+        end: float,
+        torch: str,
+        tell: Tell,
     ) -> None:
         """Start nothing yet.
 
         Args:
-            plan: what to run. file: with the decomposition, if it is in a file.
+            options: what to run. file: with the decomposition, if it is in a file.
             first: a case whose operator the decomposition may be for.
             end: when no further sample begins, as `time.time`: another machine has another monotonic clock.
                 A process that has just started has half of the budget at least: importing torch and its
@@ -263,18 +240,19 @@ class _OpWorker:
             torch: its version, which has to be the same everywhere.
             tell: is not used: a case takes a second.
         """
-        self._plan, self._file, self._first, self._torch = plan, file, first, torch
+        self._options, self._file, self._first, self._torch = options, file, first, torch
         self._end = time.monotonic() + end - time.time()
         self._operators: tuple[str, ...] = ()
         self._calls = 0
-        self._process: subprocess.Popen[str] | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._closed = False
+        self._stack = ExitStack()
+        self._server: Server | None = None
+        self._events: Iterator[Event] | None = None
+        self._closed = self._busy = False
 
     def open(self) -> None:
         """Start the process."""
         self._started()
-        self._end = max(self._end, time.monotonic() + self._plan.budget / 2)
+        self._end = max(self._end, time.monotonic() + self._options.budget / 2)
 
     def prepare(self, tasks: Sequence[OpCase], cores: int) -> None:
         """Nothing: each sample is compiled as it runs."""
@@ -282,161 +260,137 @@ class _OpWorker:
     def run(self, task: OpCase) -> _Seen:
         """Run the samples of a case."""
         seen, begin, skip, calls = _Seen(task), time.monotonic(), 0, self._calls
-        while time.monotonic() < self._end and not self._closed:
-            last = self._ask(seen, task, skip)
-            if last is None:
-                break
-            skip, calls = last + 1, 0
-        else:
-            seen.left = max(0, self._plan.samples - seen.samples - seen.refused)
+        self._busy = True
+        try:
+            while time.monotonic() < self._end and not self._closed:
+                last = self._ask(seen, task, skip)
+                if last is None:
+                    break
+                skip, calls = last + 1, 0
+            else:
+                seen.left = max(0, self._options.samples - seen.samples - seen.refused)
+        finally:
+            self._busy = False
         seen.calls = self._calls - calls
         seen.operators = self._operators
         seen.seconds = time.monotonic() - begin
         return seen
 
     def close(self) -> None:
-        """End the process; who waits for its answers gets none."""
+        """End the process, from whatever thread; who waits for its answers gets none, and closes again."""
         self._closed = True
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            _end(process)
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._server is not None:
+            self._server.kill()
+        if not self._busy:
+            self._stack.close()
 
     def _ask(self, seen: _Seen, case: OpCase, skip: int) -> int | None:
         """Let the worker run samples; return None, or the number of the sample that killed it."""
-        process, requests, answers = self._started()
-        request = {
-            "operator": case.operator, "dtype": case.dtype, "mode": case.mode, "form": case.form,
-            "way": case.way, "skip": skip, "most": self._plan.samples, "end": self._end,
-        }  # fmt: skip
-        with suppress(BrokenPipeError):
-            requests.write(json.dumps(request) + "\n")
-            requests.flush()
-        begun: dict[str, Any] = {"sample": skip, "elements": 0, "text": ""}
-        ends = False
-        left = max(self._end - time.monotonic(), 0.0) + _LATE * self._plan.budget
-        late = threading.Timer(left, _kill_group, [process.pid])
+        server, events = self._started()
+        server.send({**asdict(case), "skip": skip, "most": self._options.samples, "end": self._end})
+        begun: Event = {"sample": skip, "elements": 0, "text": ""}
+        late = threading.Timer(
+            max(self._end - time.monotonic(), 0.0) + _LATE * self._options.budget, server.kill
+        )
         late.daemon = True
         late.start()
-        for line in answers:
-            answer = json.loads(line)
-            if "calls" in answer:
-                late.cancel()
-                self._calls = answer["calls"]
-                return None
-            if "done" in answer:
-                seen.left = answer["left"]
-            elif "text" in answer:
-                begun = answer
-                seen.kinds.update(answer["kinds"])
-            else:
-                _add(seen, begun, answer)
-                ends = bool(answer.get("ends"))
-        late.cancel()
-        status = _end(process)
-        self._process, self._calls = None, 0
-        if status == -signal.SIGKILL and time.monotonic() > self._end:
-            seen.left = max(0, self._plan.samples - seen.samples - seen.refused)
+        lost: JobFailedError | None = None
+        try:
+            for event in events:
+                match event["event"]:
+                    case "begun":
+                        begun = event
+                        seen.kinds.update(event["kinds"])
+                    case "done":
+                        seen.left, self._calls = event["left"], event["calls"]
+                        return None
+                    case _:
+                        _add(seen, begun, event)
+        except JobFailedError as error:
+            lost = error
+        finally:
+            late.cancel()
+        self._events, self._calls = None, 0
+        if lost is not None and lost.signal == signal.SIGKILL and time.monotonic() > self._end:
+            seen.left = max(0, self._options.samples - seen.samples - seen.refused)
             return None
-        number = begun["sample"]
-        if ends:
-            return int(number)
+        number = int(begun["sample"])
+        if lost is None:  # its GPU has met an error
+            return number
         seen.samples += 1
-        code = "signal" if status < 0 else "status"
-        seen.failures.append((_failure(case, "killed", code, {code: abs(status)}, begun), ""))
-        return int(number) if begun["text"] else None  # else no sample could be made, nor any further one
+        code, value = ("signal", lost.signal) if lost.signal else ("status", lost.status)
+        seen.failures.append((_failure(case, "killed", code, {code: value}, begun), ""))
+        return number if begun["text"] else None  # else no sample could be made, nor any further one
 
-    def _started(self) -> tuple[subprocess.Popen[str], IO[str], IO[str]]:
-        """Return the process, which may have to be started, with where it reads requests and writes answers.
+    def _started(self) -> tuple[Server, Iterator[Event]]:
+        """Return the process, which may have to be started, and what it says.
 
         Raises:
             ProbeError: it cannot do what is asked, and says why. RunFailedError: it did not start.
         """
-        process = self._process
-        begins = process is None
-        if process is None:
-            process = self._process = subprocess.Popen(
-                python_command(_WORKER),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                env=_environment(),
-                start_new_session=True,  # Ctrl-C is for whoever waits: no sample killed this process then
+        server = self._server
+        if server is None:
+            server = self._server = self._stack.enter_context(
+                Server(Path("check-op"), COMPILING, environment=_environment())
             )
-        requests, answers = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
-        if begins:
-            decomposition = None
-            if self._plan.decomposition:
-                decomposition = {"place": self._place(), "operators": self._plan.operators}
-            first = {"operator": self._first.operator, "dtype": self._first.dtype}
-            with suppress(BrokenPipeError):
-                request = {"device": self._plan.device, "decomposition": decomposition, "first": first}
-                requests.write(json.dumps(request) + "\n")
-                requests.flush()
-            answer = json.loads(answers.readline() or "{}")
+        if self._events is None:
+            self._events = server.events(self._request)
+            try:
+                answer = next(self._events)
+            except JobFailedError as error:
+                raise RunFailedError(
+                    f"the process that runs samples did not start: {error.message}",
+                    "`probe doctor` says more",
+                ) from error
             if "error" in answer:
                 raise ProbeError(answer["error"], answer["hint"])
-            if "ready" not in answer:
+            if server.torch != self._torch:
                 raise RunFailedError(
-                    "the process that runs samples did not start", "`probe doctor` says more"
-                )
-            if answer["torch"] != self._torch:
-                raise RunFailedError(
-                    f"torch is {answer['torch']} there, and {self._torch} where the samples were listed",
+                    f"torch is {server.torch} there, and {self._torch} where the samples were listed",
                     "install the same torch on all nodes",
                 )
             self._operators = tuple(answer["operators"])
-        return process, requests, answers
+        return server, self._events
 
-    def _place(self) -> str:
-        """Return the decomposition's place on this machine."""
-        place = str(self._plan.decomposition)
-        if self._file is None:
-            return place
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="check-op-", ignore_cleanup_errors=True)
-        path = self._file.place(Path(self._folder.name))
-        return f"{path}:{place.rpartition(':')[2]}"
-
-
-def _kill_group(pid: int) -> None:
-    """End a process and the compilers that it waits for."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-
-
-def _end(process: subprocess.Popen[str]) -> int:
-    """Wait for a process that has ended, or is about to; return its status."""
-    status = process.wait()
-    for stream in (process.stdin, process.stdout):
-        if stream:
-            with suppress(OSError):
-                stream.close()
-    return status
+    @cached_property
+    def _request(self) -> Event:
+        """The job, with the decomposition's place on this machine."""
+        decomposition = None
+        if self._options.decomp:
+            place, overloads = self._options.decomposition
+            if self._file is not None:
+                folder = tempfile.TemporaryDirectory(prefix="check-op-", ignore_cleanup_errors=True)
+                path = self._file.place(Path(self._stack.enter_context(folder)))
+                place = f"{path}:{place.rpartition(':')[2]}"
+            decomposition = {"place": place, "operators": overloads}
+        first = {"operator": self._first.operator, "dtype": self._first.dtype}
+        return {
+            "job": _JOB,
+            "device": self._options.device,
+            "decomposition": decomposition,
+            "first": first,
+        }
 
 
-def _user_file(plan: OpPlan) -> UserFile | None:
+def _user_file(options: CheckOpOptions) -> UserFile | None:
     """Return the file of the decomposition: a worker runs elsewhere, or on another machine.
 
     Raises:
         ProbeError: no function is named, or there is no such file.
     """
-    if plan.decomposition is None:
+    if options.decomp is None:
         return None
-    module, _, name = plan.decomposition.rpartition(":")
+    module, _, name = options.decomposition[0].rpartition(":")
     if not module or not name:
         raise ProbeError(
-            f"--decomp {plan.decomposition}: it names no function",
+            f"--decomp {options.decomp}: it names no function",
             "write MODULE:FUNCTION or FILE.py:FUNCTION",
         )
     if not module.endswith(".py"):
         return None
     path = Path(module).absolute()
     if not path.is_file():
-        raise ProbeError(f"--decomp {plan.decomposition}: there is no file {path}")
+        raise ProbeError(f"--decomp {options.decomp}: there is no file {path}")
     return UserFile.read(path)
 
 
@@ -444,12 +398,12 @@ def _case_name(case: OpCase) -> str:
     return f"{case.operator} {case.dtype} {case.mode}"
 
 
-def _add(seen: _Seen, begun: dict[str, Any], answer: dict[str, Any]) -> None:
-    if "refused" in answer:
+def _add(seen: _Seen, begun: Event, answer: Event) -> None:
+    if answer["event"] == "refused":
         seen.refused += 1
         return
     seen.samples += 1
-    if answer.get("ok"):
+    if answer["event"] == "right":
         seen.right += 1
         seen.random += bool(answer["random"])
         seen.breaks += bool(answer["breaks"])
@@ -459,7 +413,7 @@ def _add(seen: _Seen, begun: dict[str, Any], answer: dict[str, Any]) -> None:
     seen.failures.append((failure, answer["script"]))
 
 
-def _failure(case: OpCase, kind: str, code: str, numbers: dict[str, Any], begun: dict[str, Any]) -> OpFailure:
+def _failure(case: OpCase, kind: str, code: str, numbers: dict[str, Any], begun: Event) -> OpFailure:
     named = {name: tuple(value) if isinstance(value, list) else value for name, value in numbers.items()}
     return OpFailure(
         case.operator,
@@ -497,14 +451,14 @@ def _grouped(failures: Iterable[Iterable[tuple[OpFailure, str]]]) -> list[tuple[
 
 
 def _written(
-    failures: Sequence[tuple[OpFailure, str]], plan: OpPlan, warn: Tell, *, runs_here: bool
+    failures: Sequence[tuple[OpFailure, str]], options: CheckOpOptions, warn: Tell, *, runs_here: bool
 ) -> Iterable[OpFailure]:
     """Write the program of each failure, and run it if this machine can; name one that cannot be written."""
     for failure, text in failures:
         path = None
         if text:
             try:
-                path = _write_program(failure, text, plan.out)
+                path = _write_program(failure, text, options.out or _OUT)
             except (OSError, ProbeError) as error:  # what came of the samples is shown in any case
                 why = (
                     error.message if isinstance(error, ProbeError) else f"{error.filename}: {error.strerror}"
@@ -531,7 +485,7 @@ def _shows(script: Path) -> bool | None:
     try:
         ended = subprocess.run(
             [sys.executable, str(script)],
-            env=_environment(),
+            env={**without_writing(os.environ), **_environment()},
             capture_output=True,
             check=False,
             timeout=_ALONE_S,

@@ -1,14 +1,11 @@
 """A process that runs samples of operators, eager and compiled, and compares: see `running`.
 
-Command line: none, or `list DEVICE`, which prints the operators of the database and ends. The first line on
-standard input is a JSON object: `device`, and `decomposition`, which is null or has `place` and `operators`;
-each further line is a case. Every answer is a JSON object in a line on the standard output of the start of
-the process; what operators print goes to stderr. With `"ends": true` in the answer of a sample the process
-ends: its GPU has met an error, and does nothing more for it.
-
-A case has `operator`, `dtype`, `mode`, `form`, `way`, `skip` (samples from which to begin), `most` and `end`
-(of samples; seconds of `time.monotonic`). Answers to it: `{"sample": 3}` before each sample, so that who
-reads knows which one killed this process; then the same with what came of it; at the end `{"done": true}`.
+`run_cases` is a job of `harness/server.py`. Its request has `device`, and `decomposition`, which is null or
+has `place` and `operators`; each line that follows is a case, with the fields of `OpCase`, `skip` (samples
+from which to begin), `most` and `end` (of samples; seconds of `time.monotonic`). Events: `ready`; `begun`
+before each sample, so that who reads knows which one killed this process, and `right`, `wrong` or `refused`
+behind it; `done` behind the last. With `"ends": true` in that of a sample the job ends: its GPU has met an
+error, and does nothing more for it. As a program, `worker.py DEVICE`, it prints the operators there are.
 
 What is right: a float64 run of the operator says, as for bench files (`harness.checks`): a compiled result
 may be as far from it as the dtype's tolerance, or twice as far as eager is. Integers must be equal.
@@ -31,12 +28,14 @@ from inductor_probe.errors import ProbeError
 from inductor_probe.harness.checks import Slack, differences, is_float, slack_of
 from inductor_probe.harness.gpu_clock import device_error
 from inductor_probe.harness.inputs import clone
+from inductor_probe.harness.jobs import refuse_bad_fork
 from inductor_probe.harness.judge import PRISTINE
 from inductor_probe.op_checks.decompositions import Decomposition, load, meant_by
 from inductor_probe.op_checks.graphs import overloads_named
 from inductor_probe.op_checks.samples import DTYPES, Sample, kinds_of, operators, samples
 from inductor_probe.op_checks.script import program
 
+_OPERATORS = operators()  # it takes seconds: the process that forks does it once for all
 _MESSAGE = 300
 _FIRST_LINES = 3
 
@@ -56,9 +55,9 @@ class Worker:
         self._device, self._decomposition, self._place = device, decomposition, place
         self._installed = False
 
-    def run(self, case: dict[str, Any], answer: Callable[..., None]) -> None:
-        """Run the samples of a case, and answer for each."""
-        operator = operators()[case["operator"]]
+    def run(self, case: dict[str, Any], tell: Callable[..., None]) -> bool:
+        """Run the samples of a case, and say what came of each; return whether another one can be run."""
+        operator = _OPERATORS[case["operator"]]
         if case["way"] == "decomposition" and self._decomposition and not self._installed:
             self._decomposition.install()
             self._installed = True
@@ -70,17 +69,27 @@ class Worker:
                 continue
             if number >= case["most"] or time.monotonic() > case["end"]:
                 break
-            answer(sample=number, elements=sample.elements, text=sample.shown(), kinds=kinds_of(sample))
-            came = self._one(operator, sample, case, grad=grad)
-            answer(sample=number, **came)
-            if came.get("ends"):
-                sys.exit()
+            tell(
+                "begun",
+                sample=number,
+                elements=sample.elements,
+                text=sample.shown(),
+                kinds=kinds_of(sample),
+            )
+            event, facts = self._one(operator, sample, case, grad=grad)
+            tell(event, **facts)
+            if facts.get("ends"):
+                return False
         else:
             number += 1
-        answer(done=True, left=max(0, case["most"] - number) if time.monotonic() > case["end"] else 0)
+        left = max(0, case["most"] - number) if time.monotonic() > case["end"] else 0
+        tell("done", left=left, calls=self._decomposition.calls if self._decomposition else 0)
+        return True
 
-    def _one(self, operator: Any, sample: Sample, case: dict[str, Any], *, grad: bool) -> dict[str, Any]:
-        """Run a sample both ways; return what came of it."""
+    def _one(
+        self, operator: Any, sample: Sample, case: dict[str, Any], *, grad: bool
+    ) -> tuple[str, dict[str, Any]]:
+        """Run a sample both ways; return what came of it, an event with its values."""
         eager = _Run(operator.op, sample, grad=grad)
         try:
             with warnings.catch_warnings():
@@ -89,7 +98,7 @@ class Worker:
                 again = eager()
             random = not _equal(right, again)
         except Exception as error:  # an operator may refuse a sample in any way
-            return {"refused": _first_line(error), "ends": bool(device_error())}
+            return "refused", {"message": _first_line(error), "ends": bool(device_error())}
         # A GPU that has met an error gives nothing back any more, the elements of the sample neither.
         ahead = self._program(operator, sample, case, "raises") if self._device == "cuda" else ""
         calls = self._decomposition.calls if self._decomposition else 0
@@ -118,8 +127,8 @@ class Worker:
             ends = bool(device_error())
             text = ahead if ends else self._program(operator, sample, case, wrong.kind)
             failed = {"kind": wrong.kind, "code": wrong.code, "numbers": wrong.numbers, "script": text}
-            return {**failed, "ends": ends}
-        return {"ok": True, "random": random, **facts}
+            return "wrong", {**failed, "ends": ends}
+        return "right", {"random": random, **facts}
 
     def _program(self, operator: Any, sample: Sample, case: dict[str, Any], kind: str) -> str:
         return program(operator, sample, case, kind, device=self._device, place=self._place, names=self.names)
@@ -313,7 +322,7 @@ def _decomposition(request: dict[str, Any], cases: dict[str, Any], device: str) 
         return Decomposition(
             function, [one for name in request["operators"] for one in overloads_named(name)]
         )
-    operator = operators()[cases["operator"]]
+    operator = _OPERATORS[cases["operator"]]
     for sample in samples(operator, cases["dtype"], "given", grad=False, device=device):
         call = functools.partial(operator.op, *sample.args, **sample.kwargs)
         return Decomposition(function, meant_by(function, call))
@@ -337,37 +346,35 @@ def listed(device: str) -> list[dict[str, Any]]:
                 and getattr(torch, dtype) in operator.supported_backward_dtypes(device)
             ],
         }
-        for name, operator in operators().items()
+        for name, operator in _OPERATORS.items()
     ]
 
 
-def main() -> None:
-    """Answer requests until standard input ends."""
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # operators, and torch, print where they like
-
-    def answer(**values: Any) -> None:
-        answers.write(json.dumps(values) + "\n")
-
-    if sys.argv[1:2] == ["list"]:
-        available = sys.argv[2] != "cuda" or torch.cuda.is_available()
-        answer(operators=listed(sys.argv[2]), torch=str(torch.__version__), available=available)
-        return
-    first = json.loads(sys.stdin.readline())
-    device = first["device"]
+def run_cases(file: dict[str, Any], request: dict[str, Any], tell: Callable[..., None]) -> None:
+    """Run cases that come in lines on standard input, until there are no more: a job of the server."""
+    torch.set_num_threads(1)
+    asked, device = request["decomposition"], request["device"]
+    if device == "cuda":
+        refuse_bad_fork()
     try:
-        torch.set_num_threads(1)
-        request = first["decomposition"]
-        decomposition = _decomposition(request, first["first"], device) if request else None
+        decomposition = _decomposition(asked, request["first"], device) if asked else None
     except ProbeError as error:
-        answer(error=error.message, hint=error.hint)
+        tell("refused-decomposition", error=error.message, hint=error.hint)
         return
-    worker = Worker(device, decomposition, request["place"] if request else "")
-    operators()  # imports the database: no sample's time
-    answer(ready=True, operators=worker.names, torch=str(torch.__version__))
-    for line in sys.stdin:
-        worker.run(json.loads(line), answer)
-        answer(calls=decomposition.calls if decomposition else 0)
+    worker = Worker(device, decomposition, asked["place"] if asked else "")
+    tell("ready", operators=worker.names)
+    for line in iter(sys.stdin.buffer.readline, b""):
+        if not worker.run(json.loads(line), tell):
+            return
+
+
+def main() -> None:
+    """Print the operators of the database, for a device: `worker.py DEVICE`."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # torch prints where it likes
+    available = sys.argv[1] != "cuda" or torch.cuda.is_available()
+    answer = {"operators": listed(sys.argv[1]), "torch": str(torch.__version__), "available": available}
+    answers.write(json.dumps(answer) + "\n")
 
 
 if __name__ == "__main__":

@@ -195,3 +195,9 @@ class CheckOpOptions(Struct, frozen=True):
     device: Device = "cpu"
     executor: Executor = "local"
     out: Annotated[Path | None, Typed("folder")] = None
+
+    @property
+    def decomposition(self) -> tuple[str, tuple[str, ...]]:
+        """Where the decomposition is, and the overload that is named; without one those that it fits."""
+        overload, _, place = (self.decomp or "").rpartition("=")
+        return place, (overload,) if overload else ()

@@ -14,8 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.errors import NotFoundError, ProbeError, StoppedError, near_names
+from inductor_probe.executors.child import Event
 from inductor_probe.files import seen_from
-from inductor_probe.measuring.script_process import Event, OwnChildError, OwnProgram, ScriptProcess
+from inductor_probe.measuring.script_process import OwnChildError, OwnProgram, ScriptProcess
 from inductor_probe.model.output import Output
 from inductor_probe.model.reduction import ReduceOutput, TriedGraph
 from inductor_probe.options.programs import ReduceOptions

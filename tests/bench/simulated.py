@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from inductor_probe.bench.verdict import conclude, wants_more
+from inductor_probe.bench.stop_rule import wants_more
+from inductor_probe.bench.verdict import conclude
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Quad, Series, Side

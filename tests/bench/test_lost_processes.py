@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.bench.client import JobFailedError, Server
 from inductor_probe.bench.session import run_bench_file
 from inductor_probe.bench.state import MOST_LOST, State
 from inductor_probe.bench_file.bench_file import write_bench_file
 from inductor_probe.errors import RunFailedError
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from tests.bench.dumped import edit_copy
 
@@ -169,8 +169,8 @@ def test_where_memory_runs_out_before_anything_is_judged_a_sentence_says_so(
 
     def limited(self: Server) -> None:
         start(self)
-        assert self._process is not None
-        pid = self._process.pid
+        assert self._child is not None
+        pid = self._child.pid
         used = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * PAGE
         resource.prlimit(pid, resource.RLIMIT_AS, (used + (1 << 20), resource.RLIM_INFINITY))
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from inductor_probe.bench.client import JobFailedError, Server
 from inductor_probe.bench.session import run_bench_file, server_of
 from inductor_probe.bench_file.bench_file import write_bench_file
 from inductor_probe.bench_file.source import other_harness
 from inductor_probe.errors import NotFoundError, RunFailedError
+from inductor_probe.executors.child import Event
+from inductor_probe.executors.server import JobFailedError, Server
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.store.samples import read_samples
 from tests.bench.dumped import edit_copy
+from tests.builders import text_of_job, with_jobs_in
 
 pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 
@@ -32,15 +35,17 @@ def test_one_import_serves_all_processes_and_wrong_variants_are_told_before_any_
     edit_copy(path, "tmp0 =", "tmp0 = 1 +")
     said: list[str] = []
     jobs: list[tuple[dict[str, Any], list[str]]] = []
-    job = Server.job
+    events_of = Server.events
 
-    def watched(self: Server, request: dict[str, Any], hear: Any) -> None:
+    def watched(self: Server, request: dict[str, Any]) -> Iterator[Event]:
         events: list[str] = []
         jobs.append((request, events))
-        job(self, request, lambda event: (events.append(event["event"]), hear(event)))
+        for event in events_of(self, request):
+            events.append(event["event"])
+            yield event
         assert self.no_fork is None
 
-    monkeypatch.setattr(Server, "job", watched)
+    monkeypatch.setattr(Server, "events", watched)
     result = run_bench_file(path, SETTINGS, progress=said.append)
     assert [request["job"] for request, _ in jobs] == ["compile", "measure", "measure", "measure"]
     assert [request.get("check") for request, _ in jobs] == [None, True, False, False]
@@ -139,8 +144,8 @@ def test_without_fork_processes_are_fresh_and_that_is_said(
     def started(self: Server) -> None:
         self.no_fork = self.no_fork or "not here"
         start(self)
-        assert self._process is not None
-        pids.append(self._process.pid)
+        assert self._child is not None
+        pids.append(self._child.pid)
 
     monkeypatch.setattr(Server, "start", started)
     result = run_bench_file(path, SETTINGS)
@@ -169,23 +174,23 @@ def test_a_job_that_cannot_be_done_is_one_sentence(graph_dir: Path) -> None:
         run_bench_file(path, BenchSettings(sizes=(("s0", 3),)))
     with Server(path, "import os\nos.kill(os.getpid(), 11)\n", environment={}) as server:
         with pytest.raises(JobFailedError) as failed:
-            server.job({"job": "compile", "children": 1}, print)
+            [*server.events({"job": "compile", "children": 1})]
         assert failed.value.message == "was killed by signal 11 (SIGSEGV)"
         assert (failed.value.kind, failed.value.phase) == ("killed", "")
 
 
 def test_files_of_one_server_import_torch_once(graph_dir: Path, tmp_path: Path) -> None:
     path = write_bench_file(graph_dir).path
-    program = tmp_path / "parent.py"
-    program.write_text("import os\nprint(os.getppid())\n")
+    (tmp_path / "parent.py").write_text(
+        "import os\ndef ask(file, request, tell):\n    tell('parent', text=str(os.getppid()))\n"
+    )
     parents: list[str] = []
-    with server_of(path, SETTINGS) as server:
+    with server_of(path, SETTINGS, with_jobs_in(tmp_path)) as server:
         for _ in range(2):
             result = run_bench_file(path, SETTINGS, shared=server)
             assert result.variants
             assert all(variant.correct for variant in result.variants)
-            request = {"job": "program", "file": str(program), "arguments": []}
-            server.job(request, lambda event: parents.append(event["text"]))
+            parents.append(text_of_job(server, "parent:ask"))
         with pytest.raises(RunFailedError, match=r"cannot be loaded|NameError"):
             run_bench_file(path, SETTINGS, source="BENCH = nothing", shared=server)
         assert run_bench_file(path, SETTINGS, shared=server).variants == result.variants
@@ -194,18 +199,15 @@ def test_files_of_one_server_import_torch_once(graph_dir: Path, tmp_path: Path) 
 
 def test_children_lie_elsewhere_in_memory(graph_dir: Path, tmp_path: Path) -> None:
     """Code, heap and buffers of forked children have addresses of their own."""
-    program = tmp_path / "where.py"
-    program.write_text(
+    (tmp_path / "where.py").write_text(
         "import ctypes, torch\n"
-        "buffer = torch.empty(1 << 20)\n"
-        "heap = ctypes.addressof(ctypes.create_string_buffer(600))\n"
-        "print(buffer.data_ptr(), heap)\n"
+        "def ask(file, request, tell):\n"
+        "    buffer = torch.empty(1 << 20)\n"
+        "    heap = ctypes.addressof(ctypes.create_string_buffer(600))\n"
+        "    tell('where', text=f'{buffer.data_ptr()} {heap}')\n"
     )
-    rows: list[list[str]] = []
-    with Server(write_bench_file(graph_dir).path, "", environment={}) as server:
-        for _ in range(4):
-            request = {"job": "program", "file": str(program), "arguments": []}
-            server.job(request, lambda event: rows.append(event["text"].split()))
+    with Server(write_bench_file(graph_dir).path, "", environment=with_jobs_in(tmp_path)) as server:
+        rows = [text_of_job(server, "where:ask").split() for _ in range(4)]
     assert len({row[0] for row in rows}) == 4
     assert len({row[1] for row in rows}) > 1
 
@@ -214,22 +216,22 @@ def test_imports_make_no_cuda_context_and_no_thread_and_leave_no_hash_of_torch_t
     graph_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TESTS_TORCH_SERVER")  # it is about the imports of a Python that is started
-    program = tmp_path / "state.py"
-    program.write_text(
+    (tmp_path / "state_of_child.py").write_text(
         "import os, torch\n"
         "from torch._inductor import codecache\n"
         "def hashing(*arguments):\n"
         "    raise AssertionError('a child hashes the sources of torch')\n"
-        "codecache.build_code_hash = hashing\n"
-        "cuda = torch.cuda.is_initialized() or torch.cuda._is_in_bad_fork()\n"
-        "print(cuda, len(os.listdir('/proc/self/task')), len(codecache.torch_key()))\n"
+        "def ask(file, request, tell):\n"
+        "    codecache.build_code_hash = hashing\n"
+        "    cuda = torch.cuda.is_initialized() or torch.cuda._is_in_bad_fork()\n"
+        "    tasks = len(os.listdir('/proc/self/task'))\n"
+        "    tell('state', text=f'{cuda} {tasks} {len(codecache.torch_key())}')\n"
     )
-    texts: list[str] = []
     path = write_bench_file(graph_dir).path
-    with Server(path, f"{path.read_text()}\n# torch.compile(", environment={}) as server:
-        request = {"job": "program", "file": str(program), "arguments": []}
-        server.job(request, lambda event: texts.append(event["text"]))
-    assert texts[0].split() == ["False", "1", "32"]
+    source = f"{path.read_text()}\n# torch.compile("
+    with Server(path, source, environment=with_jobs_in(tmp_path)) as server:
+        text = text_of_job(server, "state_of_child:ask")
+    assert text.split() == ["False", "1", "32"]
 
 
 def test_a_variant_that_crashes_in_a_check_is_wrong_and_the_rest_is_judged(graph_dir: Path) -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from inductor_probe.bench.verdict import conclude, wants_more
+from inductor_probe.bench.stop_rule import wants_more
+from inductor_probe.bench.verdict import conclude
 from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import Quad, Series

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from inductor_probe.bench.client import ENVIRONMENT
+from inductor_probe.executors.server import ENVIRONMENT
 
 
 def check(path: Path) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from inductor_probe.errors import RunFailedError
+from inductor_probe.executors.server import JobFailedError
 from inductor_probe.machine.roofline import roofline_rows
 from inductor_probe.model.bench import RooflineRow
 from inductor_probe.model.call_parts import CallPart, Overheads
@@ -115,7 +115,7 @@ def test_this_machine_has_a_roofline() -> None:
 def test_a_device_that_is_not_there_is_said() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    with pytest.raises(RunFailedError, match="cannot query torch"):
+    with pytest.raises(JobFailedError, match="failed: "):
         roofline_of_device("cuda")
 
 

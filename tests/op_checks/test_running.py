@@ -17,7 +17,8 @@ from inductor_probe import cli
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.op_check import OpCase, OpChecks, OpRow
 from inductor_probe.op_checks.decompositions import load, meant_by, overloads_named
-from inductor_probe.op_checks.running import OpPlan, cases_of
+from inductor_probe.op_checks.running import cases_of
+from inductor_probe.options.kernels import CheckOpOptions
 from inductor_probe.options.verb import Progress
 from inductor_probe.report.pages.op_check import op_check_page
 from inductor_probe.report.terminal import to_text
@@ -145,27 +146,31 @@ DATABASE = [
 
 
 @pytest.mark.parametrize(
-    ("plan", "sentence", "hint"),
+    ("options", "sentence", "hint"),
     [
-        (OpPlan(("flipp",)), "no operator in PyTorch's database matches flipp", "did you mean flip"),
-        (OpPlan(("flip",), ("float3",)), "no sample of flip is of float3", "there are float32, int64"),
+        (CheckOpOptions(("flipp",)), "no operator in PyTorch's database matches flipp", "did you mean flip"),
         (
-            OpPlan(("flip",), ("int64",), ("backward",)),
+            CheckOpOptions(("flip",), dtypes=("float3",)),
+            "no sample of flip is of float3",
+            "there are float32, int64",
+        ),
+        (
+            CheckOpOptions(("flip",), dtypes=("int64",), modes=("backward",)),
             "flip has no sample in int64 with backward",
             "gradients",
         ),
     ],
     ids=["operator", "dtype", "gradients"],
 )
-def test_what_the_database_lacks_is_a_sentence(plan: OpPlan, sentence: str, hint: str) -> None:
+def test_what_the_database_lacks_is_a_sentence(options: CheckOpOptions, sentence: str, hint: str) -> None:
     with pytest.raises(ProbeError, match=sentence) as caught:
-        cases_of(plan, DATABASE)
+        cases_of(options, DATABASE)
     assert hint in (caught.value.hint or "")
 
 
 def test_a_name_is_whole_before_it_is_a_part() -> None:
     def names(*patterns: str) -> list[str]:
-        return list(dict.fromkeys(case.operator for case in cases_of(OpPlan(patterns), DATABASE)))
+        return list(dict.fromkeys(case.operator for case in cases_of(CheckOpOptions(patterns), DATABASE)))
 
     assert names("flip") == ["flip"]
     assert names("aten.flip") == ["flip"]

@@ -18,7 +18,6 @@ _PROGRAMS = {
     "/inductor_probe/capture/own_child.py": "ask",
     "/inductor_probe/capture/refusals.py": "ask",
     "/inductor_probe/capture/supervisor.py": "dump",
-    "/inductor_probe/harness/own_core.py": "ask",
     "/inductor_probe/harness/server.py": "bench",
     "/inductor_probe/machine/torch_child.py": "ask",
     "/inductor_probe/op_checks/worker.py": "check-op",
@@ -35,7 +34,9 @@ def _kind():  # type: ignore[no-untyped-def]
     if words[1:2] == ["setup"]:  # of torch_child.py: what is asked there is also how torch is imported
         return None
     kind = next((kind for end, kind in _PROGRAMS.items() if words and words[0].endswith(end)), None)
-    return "interpret" if kind == "bench" and os.environ.get("TRITON_INTERPRET") else kind
+    if kind == "bench" and os.environ.get("TRITON_INTERPRET"):
+        return "interpret"
+    return "check-op" if kind == "bench" and os.environ.get("TORCHINDUCTOR_FX_GRAPH_CACHE") == "0" else kind
 
 
 def _hand_over(path):  # type: ignore[no-untyped-def]

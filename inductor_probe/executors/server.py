@@ -1,23 +1,20 @@
-"""The side of `probe` of the process that measures: it starts `harness/server.py` and hears of its jobs."""
+"""A process that has imported torch and does jobs: it starts `harness/server.py`, and yields what it says."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import inductor_probe.harness
-from inductor_probe.bench.alone import hint_for
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError, signal_name
-from inductor_probe.machine.python_child import python_command
-from inductor_probe.machine.roofline import ROOFLINE_CHILD, roofline_arguments, roofline_of
+from inductor_probe.executors.child import Child, Event
+from inductor_probe.machine.python_child import hint_for, python_command, without_writing
+from inductor_probe.model.codec import from_json
 from inductor_probe.model.timing import Roofline
 
 SERVER = Path(inductor_probe.harness.__file__).with_name("server.py")
@@ -27,6 +24,9 @@ ENVIRONMENT = {
     "TORCH_WARM_POOL": "0",
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # else asking whether there is a GPU initialises CUDA
 }
+COMPILING = "torch.compile(f) async_compile.cpp_pybinding("
+"""What a script and generated code for a CPU have in them: the server imports what that needs, once."""
+_ROOFLINE = "inductor_probe.machine.roofline_child:measure"
 MOST_LINES = 12
 CRASHES = {  # that a program brings on itself; any other comes from outside
     signal.SIGSEGV, signal.SIGILL, signal.SIGFPE, signal.SIGBUS, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS
@@ -35,8 +35,6 @@ MEMORY_HINT = (
     "close other programs, or bind smaller sizes (--size) where the graph has symbolic ones; `free -h` says "
     "how much memory there is, `nvidia-smi` which programs have that of the GPU"
 )
-
-Event = dict[str, Any]
 
 
 class JobFailedError(Exception):
@@ -47,12 +45,15 @@ class JobFailedError(Exception):
             `error`.
         phase: what it was doing: `checking k_v2`; empty before its first event.
         names: of what it was checking or timing then.
-        signal: the number of the signal that killed it; 0 without one.
+        signal: the number of the signal that killed it; 0 without one. status: else that it ended with.
     """
 
-    def __init__(self, kind: str, message: str, phase: Event, details: str, signal: int = 0) -> None:
+    def __init__(  # noqa: PLR0917 - what is known of it
+        self, kind: str, message: str, phase: Event, details: str, signal: int = 0, status: int = 1
+    ) -> None:
         super().__init__(message)
-        self.kind, self.message, self.details, self.signal = kind, message, details, signal
+        self.kind, self.message, self.details = kind, message, details
+        self.signal, self.status = signal, status
         self.phase = str(phase.get("phase", ""))
         self.names: tuple[str, ...] = tuple(phase.get("names", ()))
 
@@ -100,11 +101,12 @@ class Server:
         self.torch = ""
         self._python = python
         self.python = str(python or sys.executable)
-        self.file = {"path": str(path.resolve()), "source": source, "imports": list(imports)}
+        modules = [str(Path(name).resolve()) if name.endswith(".py") else name for name in imports]
+        self.file = {"path": str(path.resolve()), "source": source, "imports": modules}
         self.no_fork: str | None = None
         self.environment = dict(environment)
         self._folder = tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
 
     def __enter__(self) -> Server:
         """Start it."""
@@ -114,7 +116,7 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End it, and what it is doing."""
-        self._stop()
+        self.stop()
         self._folder.cleanup()
 
     def start(self) -> None:
@@ -123,30 +125,29 @@ class Server:
         Raises:
             RunFailedError: torch cannot be imported.
         """
-        errors = Path(self._folder.name, "stderr")
-        with errors.open("wb") as stderr:
-            self._process = subprocess.Popen(
-                python_command(SERVER, python=self._python),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                cwd=self._folder.name,
-                env={**os.environ, **self.environment, **ENVIRONMENT},
-            )
+        folder = Path(self._folder.name)
+        self._child = Child(
+            lambda *pipes: python_command(SERVER, *pipes, python=self._python),
+            environment={**without_writing(os.environ), **self.environment, **ENVIRONMENT},
+            output=folder / "output",
+            folder=folder,
+        )
         self._take_file()
 
     def _take_file(self) -> None:
         """Have the process import what the file needs."""
         self.send({**self.file, "fork": self.no_fork is None})
-        event = self._receive()
+        event = self._child.receive() if self._child else None
         if event is None:
-            self._stop()
-            text = self._errors()
-            last = [line for line in text.splitlines() if line.strip()][-MOST_LINES:]
-            raise RunFailedError(f"{self.path} cannot be run:\n" + "\n".join(last), hint_for(text))
+            lines = self._child.printed() if self._child else []
+            self.stop()
+            text = "\n".join(lines)
+            raise RunFailedError(
+                f"{self.path} cannot be run:\n" + "\n".join(lines[-MOST_LINES:]), hint_for(text)
+            )
         self.torch = str(event.get("torch", ""))
         if event["event"] == "no-fork":
-            self._stop()
+            self.stop()
             self.no_fork = str(event["reason"])
             self.start()
 
@@ -158,7 +159,7 @@ class Server:
         """
         self.path = path
         self.file |= {"path": str(path.resolve()), "source": source}
-        if self._process is None:
+        if self._child is None:
             self.start()
         else:
             self._take_file()
@@ -169,30 +170,32 @@ class Server:
         Raises:
             JobFailedError, RunFailedError: it could not be measured.
         """
-        texts = list[str]()
+        request = {
+            "device": device,
+            "threads": threads,
+            "dtypes": [*dict.fromkeys(dtypes)],
+            "seconds": seconds,
+        }
+        events = [*self.events({"job": _ROOFLINE, **request})]
+        return from_json(Roofline, events[-1]["roofline"])
 
-        def hear(event: Event) -> None:
-            if event["event"] == "output":
-                texts.append(event["text"])
-
-        arguments = roofline_arguments(device, threads=threads, dtypes=dtypes, seconds=seconds)
-        self.job({"job": "program", "file": str(ROOFLINE_CHILD), "arguments": arguments}, hear)
-        return roofline_of("".join(texts))
-
-    def job(self, request: Event, hear: Callable[[Event], None]) -> None:
-        """Have a job done; `hear` each event of it.
+    def events(self, request: Event, patience: float | None = None) -> Iterator[Event]:
+        """Have a job done; yield each event of it, and meanwhile `send` what it asks for.
 
         Raises:
-            JobFailedError: it failed, or its process was killed.
+            JobFailedError: it failed, its process was killed, or nothing came for `patience` seconds.
             RunFailedError: torch cannot be imported.
         """
-        if self._process is None:
+        if self._child is None:
             self.start()
-        self.send(request)
-        phase: Event = {}
-        failed: Event | None = None
+        child, phase, failed = self._child, Event(), Event()
+        assert child is not None  # noqa: S101 - it was started
+        child.send(request)
         while True:
-            event = self._receive()
+            try:
+                event = child.receive(patience)
+            except TimeoutError:
+                raise JobFailedError("error", f"gave no answer for {patience:.0f} s", phase, "") from None
             if event is None or event["event"] == "ended":
                 break
             if event["event"] == "phase":
@@ -200,67 +203,40 @@ class Server:
             if event["event"] == "failed":
                 failed = failed or event
             else:
-                hear(event)
-        status = self._stop() if event is None else int(event["status"])
-        details = self._errors() if failed or status else ""
-        if self.no_fork is not None:
-            self._stop()
-        if failed is not None and failed["kind"] == "fork" and self.no_fork is None:
-            self._stop()
+                yield event
+        status = child.wait() if event is None else int(event["status"])
+        details = "\n".join(child.printed()) if failed or status else ""
+        if event is None or self.no_fork is not None:
+            self.stop()
+        if failed.get("kind") == "fork" and self.no_fork is None:
+            self.stop()
             self.no_fork = str(failed["message"])
-            self.job(request, hear)
-        elif failed is not None:
-            message = str(failed["message"])
-            if failed["kind"] == "error":
-                message = f"failed: {message}"
-            raise JobFailedError(str(failed["kind"]), message, phase, details)
-        elif status < 0:
-            raise JobFailedError("killed", f"was killed by {signal_name(-status)}", phase, details, -status)
-        elif status or event is None:
-            raise JobFailedError("error", f"ended with status {status}", phase, details)
+            yield from self.events(request, patience)
+        elif failed or status or event is None:
+            raise _failure(failed, status, phase, details)
 
     def send(self, request: Event) -> None:
         """Send a line to the process, or to the child that has the job now."""
-        if self._process is not None and self._process.stdin is not None:
-            try:
-                self._process.stdin.write(json.dumps(request).encode() + b"\n")
-                self._process.stdin.flush()
-            except BrokenPipeError:  # it has ended: `_receive` sees that
-                return
+        if self._child is not None:
+            self._child.send(request)
 
-    def _receive(self) -> Event | None:
-        """Return the next event; None if the process has ended.
-
-        A child that was killed may have left half a line.
-        """
-        while self._process is not None and self._process.stdout is not None:
-            line = self._process.stdout.readline()
-            if not line:
-                return None
-            try:
-                event: Event = json.loads(line)
-            except ValueError:
-                continue
-            return event
-        return None
-
-    def _errors(self) -> str:
-        return Path(self._folder.name, "stderr").read_text(encoding="utf-8", errors="replace")
+    def kill(self) -> None:
+        """End the process from another thread than that which waits for it, where the job fails by that."""
+        if (child := self._child) is not None:
+            child.kill()
 
     def stop(self) -> None:
         """End the process, and what it is doing; the next job starts another one."""
-        self._stop()
+        child, self._child = self._child, None
+        if child is not None:
+            child.close()
 
-    def _stop(self) -> int:
-        process, self._process = self._process, None
-        if process is None:
-            return 0
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except BrokenPipeError:
-                    continue
-        if process.poll() is None:
-            process.terminate()  # it ends its children first
-        return process.wait()
+
+def _failure(failed: Event, status: int, phase: Event, details: str) -> JobFailedError:
+    """Return why a job did not end well, by what it said of it, or its status."""
+    if failed:
+        kind, message = str(failed["kind"]), str(failed["message"])
+        return JobFailedError(kind, f"failed: {message}" if kind == "error" else message, phase, details)
+    if status < 0:
+        return JobFailedError("killed", f"was killed by {signal_name(-status)}", phase, details, -status)
+    return JobFailedError("error", f"ended with status {status}", phase, details, status=status)
