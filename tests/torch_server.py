@@ -212,7 +212,7 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
 
 
 def rewrite_what_is_watched() -> None:
-    """Make the code by which functions of torch report which way they go, for all forks (`capture/branches`)."""
+    """Make the code by which functions of torch report which way they go (`capture/branches`)."""
     from inductor_probe.capture import recorders  # noqa: PLC0415 - a process of a test imports this file, too
     from inductor_probe.capture.events import EventLog  # noqa: PLC0415
     from inductor_probe.capture.recorders.decision_log import DecisionLog  # noqa: PLC0415
