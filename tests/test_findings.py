@@ -166,15 +166,17 @@ import runpy, sys
 sys.path.insert(0, sys.argv[1])
 import torch
 from benchmarks.findings import figures
-from benchmarks.sweeps import worker
-from torch._inductor.graph import GraphLowering
 
-worker.skip_compilers()
-compiler, codegen, graphs = worker.compiler(None), GraphLowering.codegen, []
-GraphLowering.codegen = lambda self, *args: (graphs.append(self), codegen(self, *args))[1]
-torch.compile = lambda function=None, **options: (
-    compiler(function, **options) if function else lambda function: compiler(function, **options)
-)
+compiler, graphs = torch.compile, []
+
+def counted(graph, inputs):
+    graphs.append(graph)
+    return graph.forward
+
+def compiled(function=None, *, dynamic=None, fullgraph=False, **_):
+    return compiler(function, backend=counted, dynamic=dynamic, fullgraph=fullgraph)
+
+torch.compile = compiled
 for figure in figures.FIGURES.values():
     if getattr(figure, "labels", ()) and (figure.capability, figure.device) == ("avx512", "cpu"):
         graphs.clear()
