@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from pathlib import Path
 
@@ -42,7 +43,14 @@ def copy_of(graph: Path, to: Path) -> Path:
 
 
 def read_at(folder: Path) -> CompiledGraph:
-    """Read the graph in a folder, as if it were in no run."""
+    """Read the graph in a folder, as if it were in no run: those of `fixtures` once for all tests."""
+    return _read_once(folder) if folder.is_relative_to(DUMPS) else _read(folder)
+
+
+def _read(folder: Path) -> CompiledGraph:
     found = graph_dir(folder)
     assert found is not None
     return read_graph(found)
+
+
+_read_once = functools.cache(_read)

@@ -19,7 +19,7 @@ from inductor_probe.model.links import Links
 from inductor_probe.model.manifest import BufferOrigin, GraphRecord
 from inductor_probe.model.proof import KERNEL_COMMENT, RECORDED, Proof, inferred
 from inductor_probe.model.proof import read as read_in_dump
-from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run
+from inductor_probe.reader.debug_dir import read_graph, read_run
 from inductor_probe.report.words.links import proof_text
 from tests.conftest import all_graph_dirs
 from tests.dumps import read_at
@@ -98,9 +98,7 @@ def test_no_link_of_the_corpus_disagrees_with_the_dump(corpus: Path) -> None:
 @pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
 def test_the_flow_of_data_alone_finds_nothing_that_torch_denies(folder: Path) -> None:
     """What is found without provenance, comments and records is checked against provenance."""
-    found = graph_dir(folder)
-    assert found is not None
-    graph = read_graph(found)
+    graph = read_at(folder)
     if graph.provenance is None:
         pytest.skip("this torch wrote no provenance for the graph")
     linked = links(replace(graph, provenance=None, record=None))

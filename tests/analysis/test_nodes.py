@@ -10,8 +10,9 @@ import pytest
 from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.nodes import MemoryEffect, NodeRow, Ranges
-from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run
+from inductor_probe.reader.debug_dir import read_graph, read_run
 from tests.conftest import all_graph_dirs
+from tests.dumps import read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -22,9 +23,7 @@ def rows(graph: CompiledGraph, *, pre: bool = False) -> dict[str, NodeRow]:
 
 @pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
 def test_every_node_of_every_fixture_has_a_row_that_says_what_it_does(folder: Path) -> None:
-    found = graph_dir(folder)
-    assert found is not None
-    graph = read_graph(found)
+    graph = read_at(folder)
     after, before = rows(graph), rows(graph, pre=True)
     assert set(after) == {leaf.name for top in graph.post for leaf in top.leaves()}
     assert set(after) <= set(before)
