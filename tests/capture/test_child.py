@@ -53,7 +53,7 @@ def test_torch_is_the_script_s_to_import(dump_source: Dump) -> None:
         "f(torch.ones(2))\n"
     )
     assert dumped.manifest.outcome == "ok", dumped.stderr
-    assert (dumped.manifest.compiled_frames, dumped.manifest.graphs) == (2, ())  # by a backend of eager mode
+    assert (dumped.manifest.compiled_frames, dumped.manifest.graphs) == (1, ())  # by a backend of eager mode
     # What the user asked to see is on the screen, and each line of it in the file as well.
     shown = [line for line in dumped.stderr.splitlines() if "[__graph_breaks]" in line]
     assert shown == dumped.log("graph_breaks").splitlines()
