@@ -18,8 +18,7 @@ from inductor_probe.errors import NotFoundError
 from inductor_probe.model.code import Kernel
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
-from tests.conftest import all_graph_dirs
-from tests.dumps import read_at
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -92,7 +91,7 @@ def check(graph: CompiledGraph) -> None:
                     assert operations & {f"ops.{operation}" for operation in may_be}, at
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_annotations_of_every_fixture_hold(folder: Path) -> None:
     check(read_at(folder))
 

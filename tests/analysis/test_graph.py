@@ -20,7 +20,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Buffer, BufferLayout, SchedulerNode
 from inductor_probe.reader.debug_dir import read_graph
 from tests.conftest import all_graph_dirs
-from tests.dumps import read_at
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -97,7 +97,7 @@ def test_none_is_a_conclusion_too(read: Read) -> None:
     assert asked == [graph.name]
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_the_maps_of_an_index_agree_with_each_other(folder: Path) -> None:
     index = index_of(read_at(folder))
     for nodes in (index.pre, index.post):

@@ -16,8 +16,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import DECISION_KINDS, Decision, Decisions, Operand
 from inductor_probe.model.kernels import KernelRow
 from tests.builders import decision
-from tests.conftest import all_graph_dirs
-from tests.dumps import read_at
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -53,7 +52,7 @@ def check(graph: CompiledGraph) -> None:
                     assert passed.layout is not None or not prints_layouts, passed
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_every_kernel_of_every_fixture_has_its_facts(folder: Path) -> None:
     check(read_at(folder))
 

@@ -16,8 +16,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.kernels import LaunchCheck
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.report.words.remarks import sentence
-from tests.conftest import all_graph_dirs
-from tests.dumps import read_at
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 LAYER_NORM = "torch-2.11.0-cuda/layernorm_grad"
@@ -42,7 +41,7 @@ def said(check: LaunchCheck) -> list[str]:
     return [f"{remark.number('aspect')}: {sentence(remark, remark.subject.name)}" for remark in check.remarks]
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_launches_of_every_fixture_fit(folder: Path) -> None:
     check = check_launches(read_at(folder))
     assert check.fits, said(check)

@@ -21,7 +21,7 @@ from inductor_probe.report.pages.layouts import layout_table
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.words.layouts import part_text
 from tests.conftest import all_graph_dirs
-from tests.dumps import graph_in, read_at
+from tests.dumps import every_graph, graph_in, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -31,7 +31,7 @@ def row(graph: CompiledGraph, name: str) -> LayoutRow:
     return found
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_every_buffer_of_every_fixture_has_a_row_and_a_kernel(folder: Path) -> None:
     graph = read_at(folder)
     assert graph.problems == ()

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.nodes import MemoryEffect, NodeRow, Ranges
 from inductor_probe.reader.debug_dir import read_graph, read_run
-from tests.conftest import all_graph_dirs
-from tests.dumps import read_at
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -21,7 +18,7 @@ def rows(graph: CompiledGraph, *, pre: bool = False) -> dict[str, NodeRow]:
     return {row.node: row for row in node_rows(graph, pre)}
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_every_node_of_every_fixture_has_a_row_that_says_what_it_does(folder: Path) -> None:
     graph = read_at(folder)
     after, before = rows(graph), rows(graph, pre=True)

@@ -27,7 +27,7 @@ from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.timing import FlopCount
 from inductor_probe.reader.values import constant_layout
 from tests.conftest import all_graph_dirs
-from tests.dumps import read_at
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 PROGRAMS = "torch-2.13.0-cpu-programs"
@@ -71,7 +71,7 @@ def test_other_operators_than_the_graph_has_count_for_nothing(flops: list[FlopCo
     assert flops_by_node(GRAPH, flops) == {}
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_work_of_every_fixture_is_that_of_its_rows(folder: Path) -> None:
     graph = read_at(folder)
     rows = kernel_rows(graph)
@@ -136,7 +136,7 @@ def bytes_of(row: KernelRow) -> int | None:
     return read + written if isinstance(read, int) and isinstance(written, int) else None
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_a_call_moves_the_same_bytes_in_every_screen(folder: Path) -> None:
     """`dump` had 97 KiB for a topk, `why` 33: the results of a call are nodes of their own."""
     graph = read_at(folder)
@@ -148,7 +148,7 @@ def test_a_call_moves_the_same_bytes_in_every_screen(folder: Path) -> None:
                 assert {node_traffic(graph, [node]) for node in row.nodes} == {whole}
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_the_nodes_of_a_kernel_never_move_more_than_it(folder: Path) -> None:
     """Of memory that two nodes of a kernel mutate, both counted, and what a scatter only follows was read."""
     graph = read_at(folder)
