@@ -79,9 +79,9 @@ def read() -> Callable[..., CompiledGraph]:
     return graph_of
 
 
-@functools.lru_cache(maxsize=40)
+@functools.cache
 def graph_of(name: str, at: int = 0) -> CompiledGraph:
-    """Read a graph of `fixtures/dumps` once for tests that follow each other: it is a frozen record."""
+    """Read a graph of `fixtures/dumps` once for all tests: it is a frozen record of 150 KiB."""
     run = next(path for path in sorted((DUMPS / name).iterdir()) if path.name.startswith("run_"))
     return read_graph(read_run(run).graphs[at])
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from pathlib import Path
 
+import pytest
+
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
-from tests.conftest import DUMPS
+from tests.conftest import DUMPS, all_graph_dirs
 
 LATEST = DUMPS / "torch-2.13.0-cpu"
 PROGRAMS = DUMPS / "torch-2.13.0-cpu-programs"
@@ -16,6 +19,10 @@ FLIP = LATEST / "hflip_cl"
 TRAINING = LATEST / "mlp_train"
 LAYERNORM = DUMPS / "torch-2.11.0-cuda" / "layernorm_grad"
 FOREACH = DUMPS / "torch-2.11.0-cuda" / "foreach_adam"
+every_graph = pytest.mark.parametrize(
+    "folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3])
+)
+"""Asks a test about each graph."""
 
 
 def run_in(dump: str | Path) -> Path:
@@ -42,7 +49,14 @@ def copy_of(graph: Path, to: Path) -> Path:
 
 
 def read_at(folder: Path) -> CompiledGraph:
-    """Read the graph in a folder, as if it were in no run."""
+    """Read the graph in a folder, as if it were in no run: those of `fixtures` once for all tests."""
+    return _read_once(folder) if folder.is_relative_to(DUMPS) else _read(folder)
+
+
+def _read(folder: Path) -> CompiledGraph:
     found = graph_dir(folder)
     assert found is not None
     return read_graph(found)
+
+
+_read_once = functools.cache(_read)

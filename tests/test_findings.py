@@ -166,15 +166,17 @@ import runpy, sys
 sys.path.insert(0, sys.argv[1])
 import torch
 from benchmarks.findings import figures
-from benchmarks.sweeps import worker
-from torch._inductor.graph import GraphLowering
 
-worker.skip_compilers()
-compiler, codegen, graphs = worker.compiler(None), GraphLowering.codegen, []
-GraphLowering.codegen = lambda self, *args: (graphs.append(self), codegen(self, *args))[1]
-torch.compile = lambda function=None, **options: (
-    compiler(function, **options) if function else lambda function: compiler(function, **options)
-)
+compiler, graphs = torch.compile, []
+
+def counted(graph, inputs):
+    graphs.append(graph)
+    return graph.forward
+
+def compiled(function=None, *, dynamic=None, fullgraph=False, **_):
+    return compiler(function, backend=counted, dynamic=dynamic, fullgraph=fullgraph)
+
+torch.compile = compiled
 for figure in figures.FIGURES.values():
     if getattr(figure, "labels", ()) and (figure.capability, figure.device) == ("avx512", "cpu"):
         graphs.clear()
@@ -232,21 +234,28 @@ def test_a_page_shows_its_script_and_its_links_lead_somewhere(page: Path) -> Non
         assert {each.stem for each in PAGES} == set(re.findall(r"\[(\w+)\]\(\1\.md\)", text))
 
 
-def test_patches_of_one_function_apply_together() -> None:
+def test_patches_of_one_function_apply_together(tmp_path: Path) -> None:
     # Each was applied to the text of torch's file, so that of two in one function only the last was there.
-    program = (
-        f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); from benchmarks.findings import patches as t; "
-        "t.apply(t.PATCHES['reversed'], t.PATCHES['short_ranges']); "
-        "code = t._function(t.PATCHES['reversed'].edits[0].place).__code__; "
-        "print({'reversed_is_contiguous', 'has_partial_copies'} <= {*code.co_varnames, *code.co_cellvars})"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout == "True\n"
+    program = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from benchmarks.findings import patches as t
+
+t.apply(t.PATCHES["reversed"], t.PATCHES["short_ranges"])
+code = t._function(t.PATCHES["reversed"].edits[0].place).__code__
+print({"reversed_is_contiguous", "has_partial_copies"} <= {*code.co_varnames, *code.co_cellvars})
+"""
+    assert run_program(program, tmp_path).stdout == "True\n"
 
 
-def test_a_page_shows_the_patch_as_it_fits_this_torch() -> None:
-    command = [sys.executable, "-m", "benchmarks.findings.changes", "diff", *PATCHES]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY).stdout
+def test_a_page_shows_the_patch_as_it_fits_this_torch(tmp_path: Path) -> None:
+    program = f"""
+import runpy, sys
+sys.path.insert(0, sys.argv[1])
+sys.argv[1:] = {["diff", *PATCHES]!r}
+runpy.run_module("benchmarks.findings.changes", run_name="__main__")
+"""
+    printed = run_program(program, tmp_path).stdout
     shown = [
         diff
         for page in PAGES

@@ -35,7 +35,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -192,6 +192,8 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
         importlib.import_module(f"inductor_probe.{name}")
     if kind == "check-op":
         importlib.import_module("inductor_probe.op_checks.samples").operators()
+    if kind in ("dump", "ask"):
+        rewrite_what_is_watched()
     os.environ.clear()
     os.environ.update(given)
     gc.collect()
@@ -207,6 +209,19 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
         program = forks.next_program()
     note_fork(kind)
     return program
+
+
+def rewrite_what_is_watched() -> None:
+    """Make the code by which functions of torch report which way they go (`capture/branches`)."""
+    from inductor_probe.capture import recorders  # noqa: PLC0415 - a process of a test imports this file, too
+    from inductor_probe.capture.events import EventLog  # noqa: PLC0415
+    from inductor_probe.capture.recorders.decision_log import DecisionLog  # noqa: PLC0415
+    from inductor_probe.capture.torch_places import wraps_undone  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder, closing(EventLog(Path(folder))) as events, wraps_undone():
+        for name, hook in recorders.hooks(DecisionLog(events, simulated=False)):
+            if name in sys.modules:
+                hook(sys.modules[name])
 
 
 def note_fork(kind: str) -> None:

@@ -18,8 +18,7 @@ from inductor_probe.errors import NotFoundError
 from inductor_probe.model.code import Kernel
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
-from tests.conftest import all_graph_dirs
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -92,16 +91,16 @@ def check(graph: CompiledGraph) -> None:
                     assert operations & {f"ops.{operation}" for operation in may_be}, at
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_annotations_of_every_fixture_hold(folder: Path) -> None:
-    check(read_graph(graph_dir(folder)))
+    check(read_at(folder))
 
 
 def test_annotations_of_the_whole_corpus_hold(corpus: Path) -> None:
     folders = sorted(path.parent for path in corpus.glob("**/torchinductor/*/output_code.py"))
     assert folders
     for folder in folders:
-        check(read_graph(graph_dir(folder)))
+        check(read_at(folder))
 
 
 def test_stores_name_the_buffer_behind_memory_that_several_share(read: Read) -> None:
@@ -157,7 +156,7 @@ def test_text_of_the_dump_cannot_leave_its_comment(read: Read, tmp_path: Path) -
         file = copy / name
         if file.exists():
             file.write_text(re.sub(r"code: [^\n]*", "code: evil \\\\\\\\", file.read_text()))
-    text = annotate(read_graph(graph_dir(copy)), "cpp_fused_flip_0")
+    text = annotate(read_at(copy), "cpp_fused_flip_0")
     assert "evil" in text
     assert not any(at.endswith("\\") for at in text.splitlines())
 

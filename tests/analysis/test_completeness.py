@@ -29,8 +29,8 @@ from inductor_probe.model.pages import NodePage
 from inductor_probe.reader.debug_dir import read_graph, texts_of
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.python_text import parse_readable_part
-from tests.conftest import REPOSITORY, all_graph_dirs
-from tests.dumps import copy_of, graph_in, read_at
+from tests.conftest import REPOSITORY
+from tests.dumps import copy_of, every_graph, graph_in, read_at
 
 MLP = graph_in("torch-2.13.0-cpu/mlp_train")
 FLIP = graph_in("torch-2.13.0-cpu/hflip_cl")
@@ -44,7 +44,7 @@ def check(folder: Path) -> GraphCheck:
     return check_graph(graph, texts_of(graph))
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_nothing_is_missing_from_a_fixture(folder: Path) -> None:
     checked = check(folder)
     assert [str(problem) for problem in checked.problems] == []

@@ -13,9 +13,7 @@ from inductor_probe.analysis.graph import index_of
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decomposed import Figure, FigureCode, LoopWork
 from inductor_probe.model.own_call import EagerOperator
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
-from tests.conftest import all_graph_dirs
-from tests.dumps import run_in
+from tests.dumps import every_graph, read_at, run_in
 
 pytestmark = pytest.mark.usefixtures("warm")
 HEIGHT, WIDTH, CHANNELS = 20, 24, 3
@@ -194,9 +192,9 @@ def test_a_dump_that_says_nothing_of_decompositions_has_none() -> None:
     assert all(decomposed(graph.compiled) == {} for graph in run.graphs)
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_loops_of_every_fixture_are_counted(folder: Path) -> None:
-    graph = read_graph(graph_dir(folder))
+    graph = read_at(folder)
     for work in (work_of(graph, loops) for loops in all_loops(graph)):
         assert work.indirect <= work.loads
         assert work.evaluated is None or work.again <= work.evaluated

@@ -18,8 +18,9 @@ from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.analysis.pages import page_of
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Buffer, BufferLayout, SchedulerNode
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from inductor_probe.reader.debug_dir import read_graph
 from tests.conftest import all_graph_dirs
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -70,7 +71,7 @@ def test_a_changed_copy_is_concluded_anew(read: Read) -> None:
 @pytest.mark.parametrize("folder", all_graph_dirs()[::5], ids=lambda folder: folder.parts[-4])
 def test_what_was_concluded_of_a_graph_goes_with_it(folder: Path) -> None:
     """A conclusion that holds its graph would keep both until the collector runs."""
-    graph = read_graph(graph_dir(folder))
+    graph = read_graph(read_at(folder).folder)  # nobody else has this one
     for name in (*index_of(graph).nodes.node, *index_of(graph).kernels):
         page_of(graph, name)
     gc.collect()
@@ -96,9 +97,9 @@ def test_none_is_a_conclusion_too(read: Read) -> None:
     assert asked == [graph.name]
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_the_maps_of_an_index_agree_with_each_other(folder: Path) -> None:
-    index = index_of(read_graph(graph_dir(folder)))
+    index = index_of(read_at(folder))
     for nodes in (index.pre, index.post):
         assert list(nodes.leaf.values()) == list(nodes.leaves)
         assert nodes.leaf.keys() == nodes.top.keys() == nodes.place.keys() <= nodes.node.keys()

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 from inductor_probe.analysis.graph import index_of
@@ -22,8 +21,7 @@ from inductor_probe.model.links import Links, NodeLink
 from inductor_probe.model.manifest import BufferOrigin, GraphRecord
 from inductor_probe.model.pages import Absence
 from inductor_probe.model.proof import DATA_FLOW, PROVENANCE_FILE, RECORDED, inferred
-from tests.conftest import all_graph_dirs
-from tests.dumps import read_at
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -60,7 +58,7 @@ def missing(folder: Path, linked: Links) -> set[tuple[str, str]]:
     return listed_pairs(folder) - pairs
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_no_pair_of_torchs_provenance_file_is_missing(folder: Path) -> None:
     assert missing(folder, links(read_at(folder))) == set()
 
@@ -128,7 +126,7 @@ def unproved(graph: CompiledGraph, linked: Links) -> Iterator[str]:
                 yield f"{name} has no {wanted} for {pair.fx}"
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_pages_of_nodes_buffers_kernels_and_fx_nodes_agree(folder: Path) -> None:
     graph = read_at(folder)
     linked = links(graph)

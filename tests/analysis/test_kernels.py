@@ -15,9 +15,8 @@ from inductor_probe.model.code import CppFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import DECISION_KINDS, Decision, Decisions, Operand
 from inductor_probe.model.kernels import KernelRow
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.builders import decision
-from tests.conftest import all_graph_dirs
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -53,16 +52,16 @@ def check(graph: CompiledGraph) -> None:
                     assert passed.layout is not None or not prints_layouts, passed
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_every_kernel_of_every_fixture_has_its_facts(folder: Path) -> None:
-    check(read_graph(graph_dir(folder)))
+    check(read_at(folder))
 
 
 def test_every_kernel_of_the_corpus_has_its_facts(corpus: Path) -> None:
     folders = sorted(path.parent for path in corpus.glob("**/torchinductor/*/output_code.py"))
     assert folders
     for folder in folders:
-        check(read_graph(graph_dir(folder)))
+        check(read_at(folder))
 
 
 def test_a_triton_reduction(read: Read) -> None:

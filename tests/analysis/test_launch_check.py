@@ -14,10 +14,9 @@ from inductor_probe.analysis.launch_check import ASPECTS, check_launches
 from inductor_probe.model.code import Launch
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.kernels import LaunchCheck
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.report.words.remarks import sentence
-from tests.conftest import all_graph_dirs
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 LAYER_NORM = "torch-2.11.0-cuda/layernorm_grad"
@@ -42,9 +41,9 @@ def said(check: LaunchCheck) -> list[str]:
     return [f"{remark.number('aspect')}: {sentence(remark, remark.subject.name)}" for remark in check.remarks]
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_launches_of_every_fixture_fit(folder: Path) -> None:
-    check = check_launches(read_graph(graph_dir(folder)))
+    check = check_launches(read_at(folder))
     assert check.fits, said(check)
 
 
@@ -52,7 +51,7 @@ def test_launches_of_every_fixture_fit(folder: Path) -> None:
 def cuda_graphs(corpus: Path) -> list[CompiledGraph]:
     folders = sorted(path.parent for path in corpus.glob("*cuda*/**/torchinductor/*/output_code.py"))
     assert folders
-    return [read_graph(graph_dir(folder)) for folder in folders]
+    return [read_at(folder) for folder in folders]
 
 
 def test_launches_of_the_corpus_fit_and_every_aspect_was_compared(cuda_graphs: list[CompiledGraph]) -> None:

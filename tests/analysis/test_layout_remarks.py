@@ -17,8 +17,8 @@ from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.layouts import Access, GeneratedAccess, LayoutRow, Pattern
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import Span
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.conftest import all_graph_dirs
+from tests.dumps import read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -27,9 +27,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 def graphs(folders: list[Path]) -> Iterator[CompiledGraph]:
     for folder in folders:
-        found = graph_dir(folder)
-        assert found is not None
-        yield read_graph(found)
+        yield read_at(folder)
 
 
 def check_graph(graph: CompiledGraph) -> int:

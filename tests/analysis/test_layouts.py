@@ -16,13 +16,12 @@ from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.layouts import LayoutRow, Packing, Pattern
 from inductor_probe.model.manifest import ConstantFact, GraphRecord
 from inductor_probe.model.remark import Subject
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.report.pages.layouts import layout_table
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.words.layouts import part_text
 from tests.conftest import all_graph_dirs
-from tests.dumps import graph_in
+from tests.dumps import every_graph, graph_in, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -32,11 +31,9 @@ def row(graph: CompiledGraph, name: str) -> LayoutRow:
     return found
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_every_buffer_of_every_fixture_has_a_row_and_a_kernel(folder: Path) -> None:
-    found = graph_dir(folder)
-    assert found is not None
-    graph = read_graph(found)
+    graph = read_at(folder)
     assert graph.problems == ()
     written = {buffer.name for node in graph.post for leaf in node.leaves() for buffer in leaf.outputs}
     rows = {found.buffer: found for found in layouts(graph)}
@@ -197,9 +194,7 @@ def test_an_unknown_buffer_offers_near_names(read: Read) -> None:
 
 def test_a_row_asked_for_by_name_is_that_of_the_whole_table() -> None:
     for folder in all_graph_dirs():
-        found = graph_dir(folder)
-        assert found is not None
-        graph = read_graph(found)
+        graph = read_at(folder)
         rows = {row.buffer: row for row in layouts(graph)}
         for name, row in list(rows.items())[::3]:
             assert layouts(graph, name) == (row,), (folder, name)

@@ -10,9 +10,9 @@ import inductor_probe as ip
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.span import SourceLine, own_lines
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.report.terminal import to_text
 from tests.conftest import DUMPS, all_graph_dirs
+from tests.dumps import read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -33,9 +33,7 @@ def test_a_library_call_computes_what_it_was_lowered_from_and_not_its_arguments(
 
 def test_no_library_call_of_a_fixture_loses_what_it_computes() -> None:
     for folder in all_graph_dirs():
-        found = graph_dir(folder)
-        assert found is not None
-        graph = read_graph(found)
+        graph = read_at(folder)
         nodes = {node.name: node for node in graph.fx.nodes} if graph.fx else {}
         for row in kernel_rows(graph):
             name = row.name.removeprefix("extern_kernels.")

@@ -19,10 +19,9 @@ from inductor_probe.model.links import Links
 from inductor_probe.model.manifest import BufferOrigin, GraphRecord
 from inductor_probe.model.proof import KERNEL_COMMENT, RECORDED, Proof, inferred
 from inductor_probe.model.proof import read as read_in_dump
-from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run
+from inductor_probe.reader.debug_dir import read_graph, read_run
 from inductor_probe.report.words.links import proof_text
-from tests.conftest import all_graph_dirs
-from tests.dumps import read_at
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -78,7 +77,7 @@ def unlisted(linked: Links, kernel: str) -> set[str]:
     return {pair.fx for pair in linked.fx_of_kernel(kernel) if pair.conflict == "not-listed"}
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_no_link_of_a_fixture_disagrees_with_the_dump(folder: Path) -> None:
     graph = read_at(folder)
     assert list(disagreements(graph, links(graph))) == []
@@ -95,12 +94,10 @@ def test_no_link_of_the_corpus_disagrees_with_the_dump(corpus: Path) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_the_flow_of_data_alone_finds_nothing_that_torch_denies(folder: Path) -> None:
     """What is found without provenance, comments and records is checked against provenance."""
-    found = graph_dir(folder)
-    assert found is not None
-    graph = read_graph(found)
+    graph = read_at(folder)
     if graph.provenance is None:
         pytest.skip("this torch wrote no provenance for the graph")
     linked = links(replace(graph, provenance=None, record=None))

@@ -28,16 +28,15 @@ from inductor_probe.model.decision import Decisions
 from inductor_probe.model.manifest import GraphRecord
 from inductor_probe.model.pages import NodePage
 from inductor_probe.model.remark import Subject
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.builders import decision
-from tests.conftest import all_graph_dirs
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_every_name_of_a_dump_is_known(folder: Path) -> None:
-    graph = read_graph(graph_dir(folder))
+    graph = read_at(folder)
     names = names_of(graph)
     for type_ in EVERY_TYPE:
         for name in names.get(type_, ()):

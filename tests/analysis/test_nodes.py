@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.nodes import MemoryEffect, NodeRow, Ranges
-from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run
-from tests.conftest import all_graph_dirs
+from inductor_probe.reader.debug_dir import read_graph, read_run
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -20,11 +18,9 @@ def rows(graph: CompiledGraph, *, pre: bool = False) -> dict[str, NodeRow]:
     return {row.node: row for row in node_rows(graph, pre)}
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_every_node_of_every_fixture_has_a_row_that_says_what_it_does(folder: Path) -> None:
-    found = graph_dir(folder)
-    assert found is not None
-    graph = read_graph(found)
+    graph = read_at(folder)
     after, before = rows(graph), rows(graph, pre=True)
     assert set(after) == {leaf.name for top in graph.post for leaf in top.leaves()}
     assert set(after) <= set(before)

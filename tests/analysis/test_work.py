@@ -25,9 +25,9 @@ from inductor_probe.model.fx import FxGraph, FxNode
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.timing import FlopCount
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.values import constant_layout
 from tests.conftest import all_graph_dirs
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 PROGRAMS = "torch-2.13.0-cpu-programs"
@@ -71,11 +71,9 @@ def test_other_operators_than_the_graph_has_count_for_nothing(flops: list[FlopCo
     assert flops_by_node(GRAPH, flops) == {}
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_work_of_every_fixture_is_that_of_its_rows(folder: Path) -> None:
-    found = graph_dir(folder)
-    assert found is not None
-    graph = read_graph(found)
+    graph = read_at(folder)
     rows = kernel_rows(graph)
     works = {work.name: work for work in kernel_work(graph, rows, None)}
     assert set(works) == {row.name for row in rows if row.launches}
@@ -94,9 +92,7 @@ def test_a_product_of_a_real_dump_has_its_flops() -> None:
     """A fixture whose graph multiplies matrices: what runs that product gets the count, nothing else does."""
     products = 0
     for folder in all_graph_dirs():
-        found = graph_dir(folder)
-        assert found is not None
-        graph = read_graph(found)
+        graph = read_at(folder)
         nodes = graph.fx.nodes if graph.fx else ()
         names = [node.target.split(".") for node in nodes]
         own = [
@@ -116,9 +112,7 @@ def test_a_product_of_a_real_dump_has_its_flops() -> None:
 
 def test_what_lays_out_the_operands_of_a_convolution_has_none_of_its_flops() -> None:
     folder = next(path for path in all_graph_dirs() if path.parents[2].name == "matrices")
-    found = graph_dir(folder)
-    assert found is not None
-    graph = read_graph(found)
+    graph = read_at(folder)
     rows = kernel_rows(graph)
     assert [row.name for row in rows if row.launches and "convolution" in row.fx] == [
         "cpp_fused_convolution_1",
@@ -142,12 +136,10 @@ def bytes_of(row: KernelRow) -> int | None:
     return read + written if isinstance(read, int) and isinstance(written, int) else None
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_a_call_moves_the_same_bytes_in_every_screen(folder: Path) -> None:
     """`dump` had 97 KiB for a topk, `why` 33: the results of a call are nodes of their own."""
-    found = graph_dir(folder)
-    assert found is not None
-    graph = read_graph(found)
+    graph = read_at(folder)
     for row in kernel_rows(graph):
         whole = bytes_of(row)
         if row.backend == "extern" and whole is not None and row.nodes:
@@ -156,12 +148,10 @@ def test_a_call_moves_the_same_bytes_in_every_screen(folder: Path) -> None:
                 assert {node_traffic(graph, [node]) for node in row.nodes} == {whole}
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_the_nodes_of_a_kernel_never_move_more_than_it(folder: Path) -> None:
     """Of memory that two nodes of a kernel mutate, both counted, and what a scatter only follows was read."""
-    found = graph_dir(folder)
-    assert found is not None
-    graph = read_graph(found)
+    graph = read_at(folder)
     for row in kernel_rows(graph):
         moved, whole = node_traffic(graph, row.nodes), bytes_of(row)
         if row.backend == "extern" or len(row.launches) != 1 or moved is None:
@@ -259,7 +249,7 @@ def test_a_buffer_that_all_readers_are_fused_with_moves_nothing() -> None:
     """The ledger was led by a buffer in registers: 1.5 MiB that were never stored."""
     found = 0
     for folder in all_graph_dirs():
-        graph = read_graph(graph_dir(folder), None)
+        graph = read_at(folder)
         passed = {one.buffer for made in launches(graph).values() for call in made for one in call.passed}
         for name, link in links(graph).nodes.items():
             for buffer in index_of(graph).nodes.leaf[name].outputs:

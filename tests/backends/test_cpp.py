@@ -13,10 +13,9 @@ from inductor_probe.backends import CPP
 from inductor_probe.backends.cpp import loop_nests, plain
 from inductor_probe.model.code import CppFacts, Kernel, LoopNest
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.report.pages.kernels import how
 from inductor_probe.report.words.kernels import fact_texts
-from tests.conftest import all_graph_dirs
+from tests.dumps import every_graph, read_at
 
 Read = Callable[..., CompiledGraph]
 
@@ -95,9 +94,9 @@ def test_threads_vector_width_and_checks(read: Read) -> None:
     assert ("openmp", "parallel, 2 threads") in list(fact_texts(row))
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_every_loop_of_every_fixture_is_counted(folder: object) -> None:
-    graph = read_graph(graph_dir(folder))  # type: ignore[arg-type]
+    graph = read_at(folder)
     assert graph.code is not None
     for kernel in graph.code.kernels:
         if kernel.backend == "cpp":

@@ -20,6 +20,7 @@ from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.timing import Variant
 from inductor_probe.report.terminal import to_text
 from tests.capture.conftest import plain_environment
+from tests.torch_server import TorchServer
 
 pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 
@@ -57,14 +58,15 @@ GRAPHS = ("float32 linear", "float32 convolution", "bfloat16 linear", "bfloat16 
 
 
 @pytest.fixture(scope="session")
-def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def frozen(tmp_path_factory: pytest.TempPathFactory, torch_server: TorchServer) -> Path:
     """Return the folder of a dump of four frozen graphs, in the order of `GRAPHS`."""
     folder = tmp_path_factory.mktemp("frozen")
     (folder / "frozen.py").write_text(SCRIPT)
     command = [sys.executable, "-m", "inductor_probe", "dump", "frozen.py", "--save-inputs"]
-    ran = subprocess.run(
-        command, cwd=folder, env=plain_environment(), capture_output=True, text=True, check=False
-    )
+    with torch_server.used():
+        ran = subprocess.run(
+            command, cwd=folder, env=plain_environment(), capture_output=True, text=True, check=False
+        )
     assert ran.returncode == 0, ran.stderr
     return folder
 

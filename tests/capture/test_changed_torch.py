@@ -1,4 +1,8 @@
-"""Dumps by a torch whose sources were changed: what is recorded is what that torch tested."""
+"""Dumps by a torch whose sources were changed: what is recorded is what that torch tested.
+
+One torch has all edits, and is imported twice: for the graphs of a CPU, and for those of a GPU. Each edit is
+of another function, or acts on one graph alone, by a setting that only this one has.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,18 @@ import pytest
 
 import inductor_probe as ip
 from inductor_probe.model.decision import Decision
-from inductor_probe.model.manifest import Note
 from inductor_probe.report.terminal import to_text
 
 pytestmark = [pytest.mark.compiles, pytest.mark.takes(40)]
 CPP = "_inductor/codegen/cpp.py"
 QUANTITY = "quantity_threshold = 35\n"
+HORIZONTAL = ".max_horizontal_fusion_size\n"
+BESIDE = """        if (
+            len(node1.get_nodes()) + len(node2.get_nodes())
+            > config.cpp"""
+TEMPLATE = "        why = WhyNoFuse(node1, node2)\n\n        if node1.is_template() and self.get_backend("
+IN_PLACE = "    def can_inplace(node, mutated_arg):\n"
+UNFUSED = 'def should_prefer_unfused_addmm(match):\n    inp = match.kwargs["inp"]\n'
 CUMMAX = "def cummax(x, axis=None):\n"
 
 
@@ -56,12 +66,27 @@ def link(here: Path, there: Path, edits: Mapping[tuple[str, ...], Sequence[tuple
         (there / name).write_text(text)
 
 
-Dumped = tuple[ip.Run, list[Decision], Sequence[Note]]
 EDITS = {
     CPP: [
         (">= stats.OVERHEAD_RATIO_THRESHOLD", ">= 0.37"),
         ("tiling_factor / 4\n", "tiling_factor / 2\n and op_num != 77\n"),
         (QUANTITY, f"{QUANTITY}{' ' * 16}if op_num > 2: return [], [], stats\n"),
+        (HORIZONTAL, f"{HORIZONTAL[:-1]} - 99 or len(node1.get_nodes()) != 77\n"),
+        (BESIDE, f"        if config.max_fusion_size == 75: return False\n{BESIDE}"),
+    ],
+    "_inductor/choices.py": [("> config.max_fusion_size", "> 1 and config.max_fusion_size == 4")],
+    "_inductor/scheduler.py": [
+        ("return proximity_score > 64", "return proximity_score > 1"),
+        ("size_thres = 5 * 2**20", "size_thres = 7 * 2**10"),
+        ("if a_first > b_first:", "if a_first > b_first + 77:"),
+        (TEMPLATE, f"        if config.max_fusion_size == 76:\n            return False\n{TEMPLATE}"),
+    ],
+    "_inductor/sizevars.py": [("strides[k][a] * sizes[a]) ==", "strides[k][a] * sizes[a] + 77) ==")],
+    "_inductor/fx_passes/reinplace.py": [
+        (IN_PLACE, f"{IN_PLACE}        if node.name != '77': return False\n"),
+    ],
+    "_inductor/fx_passes/post_grad.py": [
+        (UNFUSED, f"{UNFUSED}    if len(match.nodes) != 77: return False\n")
     ],
     "_inductor/lowering.py": [
         ("if cpu_device and all(", "if cpu_device and len(inputs) != 77 and all("),
@@ -78,12 +103,11 @@ EDITS = {
     ],
     "_inductor/runtime/triton_heuristics.py": [("and rnumel >= 256", "and rnumel >= 100")],
 }
-WITHOUT_KERNELS = """import torch
+ON_CPU = """import torch
 from torch._inductor.async_compile import AsyncCompile
+# For g++ the headers of each torch are others, which are precompiled for ten seconds before a kernel is.
 AsyncCompile.cpp_pybinding = lambda *_: lambda *_: None
-"""
-"""For g++ the headers of each torch are others, which are precompiled for ten seconds before a kernel is."""
-ON_CPU = f"""{WITHOUT_KERNELS}
+
 image = torch.zeros(1, 3, 64, 64, dtype=torch.uint8)
 values = torch.zeros(4, 64, 64)
 torch.compile(lambda x: x.flip(-1))(image)
@@ -92,72 +116,110 @@ torch.compile(lambda x: x.flip(-1) + 1)(image.contiguous(memory_format=torch.cha
 torch.compile(lambda x: torch.cat([x, x + 1]))(values.to(torch.uint8))
 torch.compile(lambda x: x.cummax(-1).values)(values)
 torch.compile(lambda x: torch.bmm(x, x + 1), options=dict(max_autotune=True))(values)
+rows, wide = torch.ones(64, 64), torch.ones(64, 128)
+torch.compile(lambda x: x.t() + 1)(wide)
+torch.compile(lambda x: (x + 1).index_put((torch.arange(3),), torch.zeros(())))(wide)
+torch.compile(lambda x: torch.addmm(x[0], x, x).relu())(torch.ones(16, 16))
+
+def two_readers(**options):
+    torch.compile(lambda x: (x + 1, x * 2), options=options)(rows)
+
+two_readers(**{"cpp.max_horizontal_fusion_size": 100})
+two_readers(**{"cpp.max_horizontal_fusion_size": 116})
+two_readers(max_fusion_size=75)
+two_readers(max_fusion_size=76)
+two_readers(max_fusion_size=4)
+torch.compile(lambda x: (x + 1, torch.mm(torch.mm(x, x), x) * x))(rows)
 """
 ON_GPU = """import torch
 values = torch.zeros(4096, device="cuda")
 torch.compile(lambda x: x.view(4, 1024).sort(-1).values)(values)
 torch.compile(lambda x: x.view(64, 64).t().contiguous())(values)
 torch.compile(lambda x: x.view(32, 128).sum(-1))(values)
+mixed = {"triton.mix_order_reduction": True}
+torch.compile(lambda x: (x.sum(-1), x.sum(0)), options=mixed)(values.view(128, 32))
 """
+ONE_MIRRORED = """import torch
+torch.compile(lambda x, y: (x + y, x * y.flip(0)))(torch.ones(64, 64), torch.ones(64, 64))
+"""
+
+
+def dumped(folder: Path, source: str, target: str | None = None, torch: Path | None = None) -> ip.Run:
+    """Return a run of a script, by the torch in a folder, or by the installed one."""
+    (folder / "script.py").write_text(source)
+    with pytest.MonkeyPatch.context() as patch:
+        if torch is not None:
+            patch.setenv("PYTHONPATH", str(torch), prepend=os.pathsep)
+        return ip.dump(folder / "script.py", out=folder, target=target)
 
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a torch with all edits: each is of another function, or of another branch."""
     folder = tmp_path_factory.mktemp("changed")
     torch_with(folder, EDITS)
     return folder
 
 
-def dumped(changed: Path, folder: Path, source: str, target: str | None = None) -> Dumped:
-    """Return a run by the changed torch, what that decided, and what could not be recorded."""
-    (folder / "script.py").write_text(source)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(changed), prepend=os.pathsep)
-        run = ip.dump(folder / "script.py", out=folder, target=target)
-    decisions = [graph.compiled.decisions for graph in run.graphs]
-    notes = [note for note in run.manifest.notes if note.code == "recorder-failed"] if run.manifest else []
-    return run, [one for each in decisions if each is not None for one in each.decisions], notes
+@pytest.fixture(scope="module")
+def on_cpu(changed: Path, tmp_path_factory: pytest.TempPathFactory) -> ip.Run:
+    return dumped(tmp_path_factory.mktemp("cpu"), ON_CPU, torch=changed)
 
 
 @pytest.fixture(scope="module")
-def on_cpu(changed: Path, tmp_path_factory: pytest.TempPathFactory) -> Dumped:
-    return dumped(changed, tmp_path_factory.mktemp("cpu"), ON_CPU)
+def on_gpu(changed: Path, tmp_path_factory: pytest.TempPathFactory) -> ip.Run:
+    return dumped(tmp_path_factory.mktemp("gpu"), ON_GPU, "h100", torch=changed)
 
 
-def nest(dump: Dumped, at: int) -> tuple[Decision, str]:
+def decisions(*graphs: ip.Graph) -> list[Decision]:
+    """Return what was decided of graphs."""
+    of_graphs = [graph.compiled.decisions for graph in graphs]
+    return [one for each in of_graphs if each is not None for one in each.decisions]
+
+
+def nest(run: ip.Run, at: int) -> tuple[Decision, str]:
     """Return the decision about the loop nest of a graph, and what `probe why` prints."""
-    graph = dump[0].graphs[at]
-    assert graph.compiled.decisions is not None
-    nests = [one for one in graph.compiled.decisions.decisions if one.kind == "vectorisation"]
-    return nests[0], to_text(graph.why("op0").document)
+    nests = [one for one in decisions(run.graphs[at]) if one.kind == "vectorisation"]
+    return nests[0], to_text(run.graphs[at].why("op0").document)
 
 
-def test_a_changed_limit_is_the_one_that_is_recorded(on_cpu: Dumped) -> None:
+def fused(graph: ip.Graph) -> tuple[Decision, str]:
+    """Return what was decided of its first and last node in the end, and what `probe fusion` prints."""
+    names = {"op0", [leaf.name for top in graph.compiled.post for leaf in top.leaves()][-1]}
+    [decision] = [
+        one
+        for one in decisions(graph)
+        if one.kind == "fusion"
+        and not one.speculative
+        and {name for side in one.subjects for name in side} == names
+    ]
+    return decision, " ".join(to_text(graph.fusion(*sorted(names)).document).split())
+
+
+def test_a_changed_limit_is_the_one_that_is_recorded(on_cpu: ip.Run) -> None:
     decision, text = nest(on_cpu, 0)
     assert decision.cause == "non-contiguous-accesses"
     assert (decision.operand("share"), decision.operand("share_limit")) == (0.5, 0.37)
     assert "37%" in text
 
 
-def test_a_further_leg_of_a_test_is_shown_as_torch_has_it(on_cpu: Dumped) -> None:
+def test_a_further_leg_of_a_test_is_shown_as_torch_has_it(on_cpu: ip.Run) -> None:
     decision, text = nest(on_cpu, 1)
     assert decision.cause == "short-inner-range"
     assert decision.operand("range_limit") == pytest.approx(float(str(decision.operand("factor"))) / 2)
     assert "op_num != 77 is true (2, 77)" in text
 
 
-def test_a_test_that_is_unknown_is_shown_as_torch_has_it(on_cpu: Dumped) -> None:
+def test_a_test_that_is_unknown_is_shown_as_torch_has_it(on_cpu: ip.Run) -> None:
     decision, text = nest(on_cpu, 2)
     assert (decision.outcome, decision.cause) == ("scalar", "unlisted-test")
     assert "op0 is scalar: op_num > 2 is true (3, 2)" in text
     assert "cpp.py:" in text
 
 
-def test_changed_limits_of_a_gpu_are_those_that_are_recorded(changed: Path, tmp_path: Path) -> None:
+def test_changed_limits_of_a_gpu_are_those_that_are_recorded(on_gpu: ip.Run) -> None:
     """A sort's, that of tiles, that of configs and that of indices: each is what this torch compares with."""
-    _, decisions, _ = dumped(changed, tmp_path, ON_GPU, target="h100")
-    of = {kind: [one for one in decisions if one.kind == kind] for kind in ("fallback", "tiling", "configs")}
+    made = decisions(*on_gpu.graphs[:3])
+    of = {kind: [one for one in made if one.kind == kind] for kind in ("fallback", "tiling", "configs")}
     [sort] = of["fallback"]
     assert (sort.cause, sort.operand("elements"), sort.operand("elements_limit")) == (
         "sort-too-long",
@@ -167,65 +229,30 @@ def test_changed_limits_of_a_gpu_are_those_that_are_recorded(changed: Path, tmp_
     assert ("tile-limit", 1) in [(one.cause, one.operand("limit")) for one in of["tiling"]]
     hinted = [one for one in of["configs"] if one.cause == "known-hint"]
     assert [one.operand("size_hints") for one in hinted] == [("x=32", "r0_=128")]
-    widths = [one for one in decisions if one.kind == "index-width"]
+    widths = [one for one in made if one.kind == "index-width"]
     assert {(one.outcome, one.cause, one.operand("limit")) for one in widths} == {
         ("int64", "numel-exceeds-int32", 99)
     }
 
 
-def test_lowerings_that_changed_are_shown_as_torch_has_them(on_cpu: Dumped) -> None:
+def test_lowerings_that_changed_are_shown_as_torch_has_them(on_cpu: ip.Run) -> None:
     """A further leg, a branch that nothing lists, a dtype that a list lost, and a function that is gone."""
-    _, decisions, notes = on_cpu
-    cat, scan, product = (one for one in decisions if one.kind == "fallback")
+    cat, scan, product = (one for one in decisions(*on_cpu.graphs[3:6]) if one.kind == "fallback")
     assert cat.cause == "byte-concatenation"
     assert ("len(inputs) != 77", True, (2, 77)) in [(one.text, one.truth, one.values) for one in cat.tests]
     assert scan.cause == "unlisted-test"
     assert [(one.text, one.truth, one.values) for one in scan.tests] == [("axis < 77", True, (-1, 77))]
     assert (product.cause, product.operand("dtype")) == ("template-dtype", "float32")
-    [note] = notes
+    assert on_cpu.manifest is not None
+    [note] = [note for note in on_cpu.manifest.notes if note.code == "recorder-failed"]
     assert dict(note.values)["recorder"] == "watching scatter_fallback"
 
 
-LEFT_OUT = "        if node.name != '77': return False\n"
-ORDERS = f"""{WITHOUT_KERNELS}
-values = torch.ones(64, 128)
-torch.compile(lambda x: x.t() + 1)(values)
-torch.compile(lambda x: (x + 1).index_put((torch.arange(3),), torch.zeros(())))(values)
-torch.compile(lambda x: torch.addmm(x[0], x, x).relu())(torch.ones(16, 16))
-torch.compile(lambda x: (x[:, :100] + 1, x[:, :100] * 2))(values)
-"""
-
-
-def test_what_changed_in_orders_passes_and_fusion_is_shown_as_torch_has_it(tmp_path: Path) -> None:
+def test_what_changed_in_orders_passes_and_fusion_is_shown_as_torch_has_it(on_cpu: ip.Run) -> None:
     """The order of loops, loops that are merged, what is written in place, a check, and a leg of a fusion."""
-    edits = {
-        "_inductor/scheduler.py": [("if a_first > b_first:", "if a_first > b_first + 77:")],
-        "_inductor/sizevars.py": [("strides[k][a] * sizes[a]) ==", "strides[k][a] * sizes[a] + 77) ==")],
-        "_inductor/fx_passes/reinplace.py": [
-            (
-                "    def can_inplace(node, mutated_arg):\n",
-                f"    def can_inplace(node, mutated_arg):\n{LEFT_OUT}",
-            )
-        ],
-        "_inductor/fx_passes/post_grad.py": [
-            (
-                'def should_prefer_unfused_addmm(match):\n    inp = match.kwargs["inp"]\n',
-                'def should_prefer_unfused_addmm(match):\n    inp = match.kwargs["inp"]\n'
-                "    if len(match.nodes) != 77: return False\n",
-            )
-        ],
-        CPP: [
-            (
-                "            > config.cpp.max_horizontal_fusion_size\n",
-                "            > config.cpp.max_horizontal_fusion_size\n or len(node1.get_nodes()) != 77\n",
-            )
-        ],
-    }
-    torch_with(tmp_path / "changed", edits)
-    _, decisions, _ = dumped(tmp_path / "changed", tmp_path, ORDERS)
     seen = {
         (one.kind, one.outcome, one.cause, test.text, test.truth, test.values)
-        for one in decisions
+        for one in decisions(*on_cpu.graphs)
         for test in one.tests
         if "77" in test.text
     }
@@ -235,3 +262,53 @@ def test_what_changed_in_orders_passes_and_fusion_is_shown_as_torch_has_it(tmp_p
     assert ("rewrite", "copied", "unlisted-test", "node.name != '77'", True, ("index_put", "77")) in seen
     assert ("rewrite", "not-replaced", "check-refused", "len(match.nodes) != 77", True, (1, 77)) in seen
     assert ("fusion", "refused", "unlisted-test", "len(node1.get_nodes()) != 77", True, (1, 77)) in seen
+
+
+def test_a_changed_limit_of_the_backend_is_the_one_that_is_recorded(on_cpu: ip.Run) -> None:
+    decision, text = fused(on_cpu.graphs[9])
+    assert decision.cause == "horizontal-size-limit"
+    assert (decision.operand("nodes"), decision.operand("limit")) == (2, 1)
+    assert "the C++ backend fuses at most 1 that way" in text
+
+
+def test_a_test_of_the_backend_that_is_unknown_is_shown_as_torch_has_it(on_cpu: ip.Run) -> None:
+    decision, text = fused(on_cpu.graphs[11])
+    assert (decision.outcome, decision.cause) == ("refused", "unlisted-test")
+    assert "op0 and op1 are not fused: config.max_fusion_size == 75 is true (75, 75)" in text
+
+
+def test_a_test_of_the_scheduler_that_says_nothing_is_seen_from_the_second_time_on(on_cpu: ip.Run) -> None:
+    decision, text = fused(on_cpu.graphs[12])
+    assert (decision.outcome, decision.cause, decision.times) == ("refused", "unlisted-test", 2)
+    assert "op0 and op1 are not fused: config.max_fusion_size == 76 is true (76, 76)" in text
+
+
+def test_a_changed_limit_of_the_choices_is_the_one_that_is_recorded(on_cpu: ip.Run) -> None:
+    decision, text = fused(on_cpu.graphs[13])
+    assert decision.cause == "fusion-size-limit"
+    assert (decision.operand("nodes"), decision.operand("limit")) == (2, 1)
+    assert "they would be 2 nodes, and a fused node has at most 1" in text
+
+
+def test_a_changed_limit_of_the_scheduler_is_the_one_that_is_recorded(on_cpu: ip.Run) -> None:
+    decision, text = fused(on_cpu.graphs[14])
+    assert decision.cause == "distant-nodes"
+    assert decision.operand("limit") == 1
+    assert decision.operand("distance") in (2, 3)
+    assert "nodes apart, more than 1" in text
+
+
+def test_a_changed_literal_of_mixed_reductions_is_the_one_that_is_recorded(on_gpu: ip.Run) -> None:
+    decision, text = fused(on_gpu.graphs[3])
+    assert decision.cause == "mix-order-limit"
+    assert (decision.operand("value"), decision.operand("limit")) == (4096, 7168)
+    assert "only from 7,168 elements on, and these are 4,096" in text
+
+
+@pytest.mark.usefixtures("warm_here")
+def test_the_buffers_named_for_shared_bytes_are_those_that_torch_counted(tmp_path: Path) -> None:
+    """Of 41 steps 8 named a buffer that both use, at other indices: torch counts none of its bytes."""
+    decision, text = fused(dumped(tmp_path, ONE_MIRRORED).graphs[0])
+    assert decision.cause == "common-buffer"
+    assert (decision.operand("buffers"), decision.operand("shared_bytes")) == (("arg0_1",), 64 * 64 * 4)
+    assert "both use arg0_1; torch counts 16 KiB as shared" in text

@@ -62,7 +62,7 @@ def test_code_and_guards_are_the_same_with_recorders_and_without(tmp_path: Path,
 
 
 @pytest.mark.compiles
-@pytest.mark.takes(18)
+@pytest.mark.usefixtures("warm_here")
 def test_a_recorder_that_fails_is_noted_once_and_the_compile_goes_on(
     dump_source: Callable[..., Dumped],
 ) -> None:

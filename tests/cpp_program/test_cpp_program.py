@@ -25,6 +25,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.manifest import InputFact
 from tests.conftest import all_graph_dirs
+from tests.dumps import read_at
 
 MADE = re.compile(
     r'(?P<type>[\w:]+)\* (?P<name>\w+) = program\.memory<.*?>\("\w+", ".*?", (?P<elements>\d+), '
@@ -93,13 +94,10 @@ def test_an_unknown_size_is_asked_for(read: Callable[..., CompiledGraph]) -> Non
 
 
 def test_every_cpp_kernel_of_the_fixtures_becomes_a_program() -> None:
-    from inductor_probe.reader.debug_dir import graph_dir, read_graph  # noqa: PLC0415 - of this test alone
 
     count = 0
     for path in all_graph_dirs():
-        folder = graph_dir(path)
-        assert folder is not None
-        graph = read_graph(folder)
+        graph = read_at(path)
         for row in kernel_rows(graph):
             if row.backend == "cpp":
                 program = cpp_program(row, sizes={"u0": 4, **sizes_of(graph)})

@@ -14,7 +14,7 @@ from inductor_probe.catalogue import KINDS
 from inductor_probe.model.decision import DecisionKind
 from inductor_probe.scenario import Scenario
 from tests.proving_ground.examined import EXAMINED
-from tests.proving_ground.programs import Program, collect_seldom, scenario_of
+from tests.proving_ground.programs import Program, leave_out_what_decides_nothing, scenario_of
 
 OF_KINDS: Mapping[DecisionKind, Mapping[str, Program]] = {
     kind: importlib.import_module(f"tests.proving_ground.{module}").PROGRAMS for kind, module in KINDS.items()
@@ -26,5 +26,5 @@ PROGRAMS: Mapping[str, Program] = {
 scenario: Scenario = scenario_of(PROGRAMS)
 
 if __name__ == "__main__":
-    collect_seldom()
+    leave_out_what_decides_nothing()
     scenario.main()

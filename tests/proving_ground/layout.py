@@ -83,12 +83,6 @@ def ordered(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return torch.ops.prims.copy_strided((left + right).exp(), (1, 8)).sum()
 
 
-def exp_in_rows(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Return a row of exponentials twice, which nobody asks to be in an order."""
-    value = (left + right).exp()
-    return (value.sum(0) * value.t().sum(1)).sum()
-
-
 def convolved(image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Return a convolution of a sum."""
     return functional.conv2d(image + 1, weight)

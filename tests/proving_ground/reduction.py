@@ -42,11 +42,6 @@ def sum_rows_of_ones(values: torch.Tensor) -> torch.Tensor:
     return torch.ones(16, 64, device=values.device).sum(-1) + values
 
 
-def count_rows(values: torch.Tensor) -> torch.Tensor:
-    """Return sums that read each value once for all of the elements that they reduce."""
-    return values[:, None].expand(16, 64).sum(-1)
-
-
 def sum_of_indices(values: torch.Tensor) -> torch.Tensor:
     """Return a sum over as many rows as there are values that are not zero."""
     return values.nonzero().sum(0)

@@ -20,7 +20,7 @@ from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.targets.graphs import Graphs
 from inductor_probe.scenario import current_case
 from tests.proving_ground.every_program import OF_KINDS, PROGRAMS, scenario
-from tests.proving_ground.programs import FLIPPED, Program, collect_seldom
+from tests.proving_ground.programs import FLIPPED, Program, leave_out_what_decides_nothing
 from tests.proving_ground.tensors import frozen
 
 
@@ -76,5 +76,5 @@ def leave_kernels_out() -> None:
 
 if __name__ == "__main__":
     leave_kernels_out()
-    collect_seldom()
+    leave_out_what_decides_nothing()
     scenario.main()

@@ -8,8 +8,6 @@ from inductor_probe.scenario import Scenario
 from tests.proving_ground.programs import Program, scenario_of
 from tests.proving_ground.tensors import add_one, floats_on_gpu
 
-TILES = ("two-d-tiles", "one-d-tiles", "three-d-tiles")
-
 
 def copy_transposed(values: torch.Tensor) -> torch.Tensor:
     """Return what is read along one dimension, and written along the other."""

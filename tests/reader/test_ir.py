@@ -19,11 +19,12 @@ from inductor_probe.model.ir import BufferLayout, Dep, MemoryDep, NodeUser, Op, 
 from inductor_probe.reader import blocks, ir, values
 from inductor_probe.reader.ir import parse_ir
 from tests.conftest import DUMPS, all_graph_dirs
+from tests.dumps import every_graph
 
 Read = Callable[..., CompiledGraph]
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 @pytest.mark.parametrize("name", ["ir_pre_fusion.txt", "ir_post_fusion.txt"])
 def test_every_line_of_every_fixture_is_read(folder: Path, name: str) -> None:
     file = parse_ir((folder / name).read_text(), folder / name)

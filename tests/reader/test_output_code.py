@@ -15,6 +15,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.reader.output_code import parse_output_code
 from tests.conftest import DUMPS, all_graph_dirs
+from tests.dumps import every_graph
 
 Read = Callable[..., CompiledGraph]
 
@@ -24,7 +25,7 @@ def code_of(graph: CompiledGraph) -> OutputCode:
     return graph.code
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@every_graph
 def test_launches_of_every_fixture_match_their_kernels(folder: Path) -> None:
     code = parse_output_code((folder / "output_code.py").read_text(), folder / "output_code.py")
     assert code.problems == ()

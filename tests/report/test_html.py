@@ -14,8 +14,7 @@ import pytest
 import inductor_probe as ip
 from inductor_probe.report.document import Block, Code, Column, Facts, Fold, Line, Picture, RemarkLine, Table
 from inductor_probe.report.html import escaped, html, page
-from tests.conftest import all_graph_dirs
-from tests.dumps import ANTIALIAS, run_in
+from tests.dumps import ANTIALIAS, every_graph, run_in
 from tests.report.harmless import checked
 
 EVIL = "<script>alert(1)</script>"
@@ -43,7 +42,7 @@ def objects(graph: ip.Graph) -> Iterator[object]:
     yield ip.tunings(graph.path)
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda path: "/".join(path.parts[-5:-3]))
+@every_graph
 def test_every_object_of_every_dump_has_harmless_html(folder: Path) -> None:
     run = ip.open_run(folder.parents[1])
     graph = next(each for each in run.graphs if each.path == folder)

@@ -295,29 +295,41 @@ def watch(function: Any, *nested: str) -> Watched:
     plain = inspect.unwrap(getattr(function, "__func__", function))
     if not isinstance(plain, FunctionType):
         raise CannotWatchError(f"{function!r} is not a Python function")
-    code = plain.__code__
+    sites, rewritten = _rewritten(plain.__code__, plain.__code__.co_filename, plain.__qualname__, nested)
+    plain.__globals__[_ENTER] = _enter
+    return Watched(plain, sites, rewritten)
+
+
+@functools.cache
+def _rewritten(
+    code: CodeType, file: str, qualified_name: str, nested: Sequence[str]
+) -> tuple[Sequence[Sites], CodeType]:
+    """Return what a function's new code reports, the outermost first, and that code: made once for all dumps.
+
+    Args:
+        file: of the code, which its equality leaves out.
+    """
     try:
         lines, first = _lines(code)
         # Below a line that makes any indentation right: to remove it would change strings of several lines.
         tree = ast.parse("if 1:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
     except (OSError, SyntaxError, TypeError) as error:
-        raise CannotWatchError(f"the source of {plain.__qualname__} cannot be read: {error}") from error
+        raise CannotWatchError(f"the source of {qualified_name} cannot be read: {error}") from error
     ast.increment_lineno(tree, first - 2)
     block: Any = tree.body[0]
     defined = block.body[0] if isinstance(block, ast.If) else block
     if not isinstance(defined, ast.FunctionDef) or defined.name != code.co_name:
-        raise CannotWatchError(f"the source of {plain.__qualname__} is no `def`")
+        raise CannotWatchError(f"the source of {qualified_name} is no `def`")
     within = (one for one in ast.walk(defined) if isinstance(one, ast.FunctionDef) and one is not defined)
     inner = [one for one in within if one.name in nested]
     made = []
     for one in (*inner, defined):  # those inside first: the outer one is rewritten around them
         name = code.co_name if one is defined else f"{code.co_name}.{one.name}"
-        qualified = f"{plain.__qualname__.removesuffix(code.co_name)}{name}"
-        is_generator = one is defined and inspect.isgeneratorfunction(plain)
-        sites = Sites(code.co_filename, qualified, is_generator, one.name in nested)
+        qualified = f"{qualified_name.removesuffix(code.co_name)}{name}"
+        is_generator = one is defined and bool(code.co_flags & inspect.CO_GENERATOR)
+        sites = Sites(file, qualified, is_generator, one.name in nested)
         made.append(_registered(sites, one))
-    plain.__globals__[_ENTER] = _enter
-    return Watched(plain, made[::-1], _compiled(defined, plain))
+    return made[::-1], _compiled(defined, code, qualified_name)
 
 
 class WatchedCopy:
@@ -383,15 +395,14 @@ def _enter(number: int) -> CallPath:
     return CallPath(_ALL[number])
 
 
-def _compiled(defined: ast.FunctionDef, function: FunctionType) -> CodeType:
+def _compiled(defined: ast.FunctionDef, code: CodeType, qualified_name: str) -> CodeType:
     """Return the code of a definition as it would be where the function stands.
 
     Names that it has of functions around it are arguments of one. A method is within a class of the same
     name, since Python changes names that begin with two underscores there. Any other function is within one
     whose name is an underscore, where it does not, and where the function's own name is the module's.
     """
-    code = function.__code__
-    *around, _ = function.__qualname__.split(".")
+    *around, _ = qualified_name.split(".")
     names = ", ".join(name for name in code.co_freevars if name != "__class__")
     owner = around[-1] if around and around[-1] != "<locals>" else "_"
     known = "pass" if owner in code.co_freevars else f"global {owner}"
@@ -403,9 +414,9 @@ def _compiled(defined: ast.FunctionDef, function: FunctionType) -> CodeType:
     begins = (code.co_name, code.co_firstlineno)
     made = next((one for one in _codes(compiled) if (one.co_name, one.co_firstlineno) == begins), None)
     if made is None or _face(made) != _face(code):
-        raise CannotWatchError(f"the source of {function.__qualname__} is not that of its code")
+        raise CannotWatchError(f"the source of {qualified_name} is not that of its code")
     # From Python 3.11 code has the qualified name, which tracebacks show.
-    named = {"co_qualname": function.__qualname__} if sys.version_info >= (3, 11) else {}
+    named = {"co_qualname": qualified_name} if sys.version_info >= (3, 11) else {}
     replace: Any = made.replace
     return replace(**named)  # type: ignore[no-any-return]
 
