@@ -82,7 +82,9 @@ def _table(table: Table) -> str:
     """Return a pipe table; GitHub wants a head, and dashes with a colon where texts end at the right edge."""
     rows = table.rows[: table.most]
     shown = [
-        index for index in range(len(table.columns)) if not rows or not isinstance(rows[0][index], Picture)
+        index
+        for index, column in enumerate(table.columns)
+        if not column.pipe and not (rows and isinstance(rows[0][index], Picture))
     ]
     lines = [
         " | ".join(_escaped(table.columns[index].title) or " " for index in shown),
