@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from inductor_probe.model.perf import CaseKey, Knob, PerfSettings
+
+_GIT_S = 10.0
 
 
 class Plan(Struct, frozen=True):
@@ -46,6 +49,18 @@ class Plan(Struct, frozen=True):
             "arguments": [dict(argument) for argument in self.arguments],
             "settings": dict(self.knobs),
         }
+
+    def commit(self) -> str:
+        """Return the commit of the script's repository, with a `+` where files differ; else nothing."""
+        words = ("describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+")
+        try:
+            ran = subprocess.run(
+                ["git", "-C", str(self.script.resolve().parent), *words],  # noqa: S607 - the user's git
+                capture_output=True, text=True, timeout=_GIT_S, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):  # no git, or a repository on a disk that sleeps
+            return ""
+        return ran.stdout.strip() if ran.returncode == 0 else ""
 
 
 class PlannedRow(Struct, frozen=True):

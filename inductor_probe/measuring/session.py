@@ -79,6 +79,7 @@ def run_plan(plan: Plan, options: PerfOptions, begin: Begin, save: Save, progres
                 planned=len(keys),
                 other=node.other,
                 executor=options.executor,
+                source=plan.commit(),
             )
         )
         if isinstance(runner, RayExecutor):

@@ -4,7 +4,7 @@
     /home/u/net.py:12  ->  ESC ]8;;vscode://file/home/u/net.py:12 ESC \\ /home/u/net.py:12 ESC ]8;; ESC \\
 
 The sequence is that of "Hyperlinks in Terminal Emulators" (Egmont Koblinger, 2017). Complete paths of a text
-become links once it has its colours: `visible` has left no escape of a dump's in it, and a URL has none either.
+become links once it has its colours: `visible` has left no escape of a dump's in it, and a URL has none.
 """
 
 from __future__ import annotations

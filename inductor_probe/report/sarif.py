@@ -5,8 +5,8 @@
                                          "region": {"startLine": 12}}}]}
 
 The results are the annotations of `report/github.py`, the rules are the entries of the catalogue. The form is
-that of OASIS ("Static Analysis Results Interchange Format", 2.1.0). GitHub takes of it the results that have a
-`physicalLocation`, and shows 5,000 of a run: what is about no line of the user's, or more, is counted in a
+that of OASIS ("Static Analysis Results Interchange Format", 2.1.0). GitHub takes of it the results that have
+a `physicalLocation`, and shows 5,000 of a run: what is about no line of the user's, or more, is counted in a
 notification of the tool.
 """
 
