@@ -32,10 +32,12 @@ if TYPE_CHECKING:
         Compare,
         NotSavedError,
         PerfTable,
+        ResultHistory,
         ResultRows,
         compare,
         open_results,
         perf,
+        result_history,
         results,
     )
     from inductor_probe.api.profile import Profiles
@@ -92,14 +94,14 @@ __all__ = [
     "Compare", "CompileTimeRows", "ConfigSweeps", "CppProgram", "Diff", "Expectations", "Explanations",
     "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError",
     "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError",
-    "Profiles", "Reduction", "Report", "ResultRows", "RewriteRows", "Run", "RunList", "Trials",
-    "Tunings", "WhatIf", "WrittenBenchFile", "accuracy", "ask_compiler", "asm", "bench_kernel",
+    "Profiles", "Reduction", "Report", "ResultHistory", "ResultRows", "RewriteRows", "Run", "RunList",
+    "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "accuracy", "ask_compiler", "asm", "bench_kernel",
     "candidates_of", "check", "check_kernel", "check_op", "compare", "compile_graph", "compile_time",
     "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp", "find_kernel", "find_kernels",
     "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run",
     "overview", "perf", "plan_removal", "profile", "recording", "reduce", "remove_run", "report_of",
-    "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict",
-    "whatif", "why",
+    "result_history", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op",
+    "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -116,7 +118,8 @@ _MODULES = {
     "api.notebook": "recording",
     "api.op_check": "OpCheck check_op",
     "api.overview": "Overview overview",
-    "api.perf": "Compare NotSavedError PerfTable ResultRows compare open_results perf results",
+    "api.perf": "Compare NotSavedError PerfTable ResultHistory ResultRows compare open_results perf "
+    "result_history results",
     "api.profile": "Profiles",
     "api.report": "Report report_of",
     "api.rows": "Causes ConfigSweeps Explanations FusionRows KernelRows LayoutRows NodeRows RewriteRows "

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.api.rows import Rows
-from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
+from inductor_probe.errors import AmbiguousError, NotFoundError, ProbeError, UnreadableError, near_names
 from inductor_probe.files import cell
 from inductor_probe.model.output import Output
 from inductor_probe.model.perf import (
@@ -24,10 +24,12 @@ from inductor_probe.model.perf import (
     ResultEntry,
     ResultsOutput,
     RowResult,
+    SeriesHistory,
 )
 from inductor_probe.options.cases import CompareOptions, PerfOptions, ResultsOptions
 from inductor_probe.options.verb import Progress, takes
 from inductor_probe.report.document import Document
+from inductor_probe.report.pages.history import history_page
 from inductor_probe.report.pages.perf import compare_page, perf_page, results_table
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.perf import compare_sentence, perf_sentence
@@ -139,6 +141,51 @@ class ResultRows(Rows[ResultEntry]):
 
     def _view(self) -> Document:
         return results_table(self)
+
+
+class ResultHistory(Shown, Struct, frozen=True, dict=True):
+    """How the times of a scenario went over `entries`, results of it, the oldest first."""
+
+    scenario: str
+    entries: tuple[ResultEntry, ...]
+    margin: float = 0.01
+
+    @cached_property
+    def series(self) -> tuple[SeriesHistory, ...]:
+        """Each column of a case that two results have, those that changed most first."""
+        from inductor_probe.measuring.history import history_of
+
+        return history_of([read_run_file(entry.path) for entry in self.entries], self.margin)
+
+    @property
+    def output(self) -> ResultsOutput:
+        """What `--json` prints, as a record."""
+        return ResultsOutput(rows=self.entries[::-1], history=self.series)
+
+    @property
+    def document(self) -> Document:
+        """A row for each history, with a plot, and a line for each change."""
+        return history_page(self.series, self.scenario)
+
+
+def result_history(scenario: str, folder: Path | None = None, margin: float = 0.01) -> ResultHistory:
+    """Return how the times of a scenario went over its results in a folder; `margin` as in `compare`.
+
+    Raises:
+        NotFoundError: it has none.
+    """
+    rows = entries(folder or FOLDER)
+    readable = [row for row in rows if not row.problem and row.rows]
+    of_scenario = [row for row in readable if row.scenario == scenario.removesuffix(".py")]
+    chosen = of_scenario or [row for row in readable if scenario in row.scenario]
+    names = sorted({row.scenario for row in readable})
+    if not chosen:
+        hint = near_names(scenario, names) or "probe perf measures; --results names another folder"
+        raise NotFoundError(f"there are no results of {scenario} in {folder or FOLDER}", hint)
+    if len({row.scenario for row in chosen}) > 1:
+        several = ", ".join(sorted({row.scenario for row in chosen}))
+        raise AmbiguousError(f"{scenario} may mean several scenarios: {several}", "name one of them")
+    return ResultHistory(chosen[0].scenario, tuple(sorted(chosen, key=lambda row: row.started)), margin)
 
 
 class PerfInterruptedError(KeyboardInterrupt):

@@ -96,7 +96,7 @@ class AskCompiler(Everything, frozen=True, kw_only=True):
     trust: Trust = False
 
 
-@verb(WhyOptions, AskCompiler, _words("[A [B]] [RUN|GRAPH]"), arguments=False)
+@verb(WhyOptions, AskCompiler, _words("[A [B]] [RUN|GRAPH]"), arguments=False, github=True)
 def why(
     options: WhyOptions, shown: AskCompiler, *, words: tuple[str, ...], output_format: OutputFormat
 ) -> int:

@@ -56,6 +56,8 @@ def _print_schema(context: click.Context, _: click.Parameter, is_asked: bool) ->
         context.exit()
 
 
+_SARIF = "sarif"
+_FORMATS = tuple(name for name in get_args(OutputFormat) if name != _SARIF)
 _GITHUB = click.Option(
     ["--github"],
     is_flag=True,
@@ -63,9 +65,12 @@ _GITHUB = click.Option(
 )
 
 
+_FOR = {"markdown": "for an issue", _SARIF: "for code scanning"}
+
+
 def _of_form(formats: Sequence[str]) -> Iterator[click.Parameter]:
     """Yield the options that say how an answer is printed: guides/programs.md has those that are hidden."""
-    *others, last = (f"{name} (for an issue)" if name == "markdown" else name for name in formats)
+    *others, last = (f"{name} ({_FOR[name]})" if name in _FOR else name for name in formats)
     yield click.Option(
         ["output_format", "--format"], type=click.Choice(formats), default="terminal", metavar="FORM",
         help=f"{', '.join(others)} or {last}.",
@@ -86,7 +91,7 @@ def verb(
     shown: type[Struct] | None = None,
     *further: click.Parameter,
     arguments: bool = True,
-    formats: Sequence[str] = get_args(OutputFormat),
+    formats: Sequence[str] = _FORMATS,
     github: bool = False,
     cls: type[click.Command] = click.Command,
     **attributes: Any,
@@ -99,7 +104,7 @@ def verb(
         record: what the verb is asked for. shown: what the command line alone has.
         further: arguments or options that no record has; the function gets them by name.
         arguments: whether the arguments of the record are typed; else `further` has them.
-        formats: of the answer. github: whether it may be written for GitHub Actions, too.
+        formats: of the answer. github: whether it may be written for GitHub Actions, or as SARIF, too.
         cls, attributes: of the command.
     """
 
@@ -123,7 +128,7 @@ def verb(
             *parameters_of(record, arguments=arguments),
             *(parameters_of(shown) if shown else ()),
             *([_GITHUB] if github else []),
-            *_of_form(formats),
+            *_of_form((*formats, _SARIF) if github else formats),
         ]
         help_text = cleandoc(function.__doc__ or "")
         metavars = [parameter.metavar or "" for parameter in parameters]

@@ -91,14 +91,16 @@ def compare(options: CompareOptions, *, output_format: OutputFormat) -> int:
 
 
 class WithResults(Struct, frozen=True):
-    """What is done with results: in Python `open_results` and `api.perf.remove_results` do it.
+    """What is done with results: `open_results`, `result_history` and `api.perf.remove_results` in Python.
 
     Attributes:
+        history: How the times of a scenario went over its results: what changed when, and why.
         prune: Remove those that are selected.
         dry_run: With --prune: list what would be removed.
     """
 
     name: Annotated[str | None, ARGUMENT, Typed(metavar="[RESULT]")] = None
+    history: Annotated[str | None, Typed(metavar="SCENARIO")] = None
     prune: bool = False
     dry_run: bool = False
 
@@ -108,8 +110,13 @@ def results(options: ResultsOptions, do: WithResults, *, output_format: str) -> 
     """List what probe perf measured here, the newest first; or show the table of one RESULT again.
 
     RESULT is a name, the start of one, a path, or latest, latest~1 ... A table is made from the samples, with
-    the verdicts that follow from them. Of --prune and --dry-run the files are listed that are removed.
+    the verdicts that follow from them. With --history a time that changed has its cause: code, method,
+    machine or noise. Of --prune and --dry-run the files are listed that are removed.
     """
+    if do.history is not None and output_format != "csv":
+        if do.name is not None or do.prune:
+            raise ProbeError("--history is about all results of a scenario", "leave out the other arguments")
+        return give(ip.result_history(do.history, options.folder), output_format)  # type: ignore[arg-type]
     selected = bool(options.unfinished or options.older_than is not None or options.scenario)
     if do.name is not None:
         if do.prune or selected:

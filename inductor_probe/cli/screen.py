@@ -33,8 +33,8 @@ from inductor_probe.report.visible import visible
 if TYPE_CHECKING:
     from inductor_probe.api.rows import Rows
 
-OutputFormat = Literal["terminal", "markdown", "json"]
-"""How a verb prints its result."""
+OutputFormat = Literal["terminal", "markdown", "json", "sarif"]
+"""How a verb prints its result; those that have annotations for GitHub have SARIF, too."""
 
 FORM, SUBJECT, GITHUB = "json form", "about one subject", "for GitHub"
 """In click's context of a verb: how its JSON is printed, whether a name in its arguments was found, and
@@ -49,6 +49,10 @@ def give(
     """Print a view; return MISMATCH unless `ok`. `document` takes its place unless it is printed as JSON."""
     if output_format == "json":
         show_json(view.output)
+    elif output_format == "sarif":
+        from inductor_probe.report.sarif import to_sarif
+
+        sys.stdout.write(json.dumps(to_sarif(view.output, Path.cwd()), indent=1) + "\n")
     else:
         show(view.document if document is None else document, output_format)
     context = click.get_current_context(silent=True)
@@ -82,7 +86,7 @@ def _show_in_github(view: Shown) -> None:
 
 def give_rows(rows: Rows[Any], output_format: OutputFormat, *, document: Document | None = None) -> ExitCode:
     """Print rows, or why there are none, then what could not be read; return FAILED if there is such."""
-    if rows or output_format == "json":
+    if rows or output_format in ("json", "sarif"):
         give(rows, output_format, document=document)
     else:
         say(rows.empty)
@@ -100,7 +104,17 @@ def show(document: Document, output_format: OutputFormat = "terminal") -> None:
     console = _console(sys.stdout)
     with console.capture() as captured:
         console.print(Terminal(document), crop=False)
-    sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
+    text = "".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines())
+    if (template := os.environ.get("PROBE_EDITOR_URL")) and _knows_links():
+        from inductor_probe.report.editor_links import with_links
+
+        text = with_links(text, template)
+    sys.stdout.write(text)
+
+
+def _knows_links() -> bool:
+    """Whether standard output is a terminal that follows escape sequences."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
 
 
 def show_json(output: Output) -> None:

@@ -42,7 +42,7 @@ _TAIL = 0.025
 _FACTS = ("host", "cpu", "cores", "gpu", "memory_gib", "system")
 
 
-class _Cell(Struct, frozen=True):
+class Cell(Struct, frozen=True):
     """A column of a row on one side: log-seconds of each process, and the machine that measured it."""
 
     facts: ColumnFacts
@@ -51,10 +51,16 @@ class _Cell(Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
+        """Seconds a call: the mean of the logs."""
         return math.exp(fmean(self.logs))
 
+    @property
+    def build(self) -> tuple[str, str]:
+        """The torch that it was measured with: where it is the same, eager is the same code."""
+        return self.node.interpreter.torch, self.node.interpreter.git
 
-_Cells = dict[tuple[CaseKey, str], _Cell]
+
+_Cells = dict[tuple[CaseKey, str], Cell]
 
 
 class Compared(Struct, frozen=True):
@@ -67,7 +73,7 @@ class Compared(Struct, frozen=True):
 
 def compare_runs(a: PerfRun, b: PerfRun, margin: float) -> Compared:
     """Compare the rows of two files, regressions first."""
-    cells_a, cells_b = _cells(a), _cells(b)
+    cells_a, cells_b = cells_of(a), cells_of(b)
     unpaired = [*_unpaired(a, b, cells_a, cells_b)]
     keys = [
         key
@@ -75,12 +81,12 @@ def compare_runs(a: PerfRun, b: PerfRun, margin: float) -> Compared:
         if key in cells_b and not (cells_a[key].facts.problem or cells_b[key].facts.problem)
         and cells_a[key].logs and cells_b[key].logs
     ]  # fmt: skip
-    pooled = _pooled([cells[key].logs for cells in (cells_a, cells_b) for key in keys])
+    pooled = pooled_variance([cells[key].logs for cells in (cells_a, cells_b) for key in keys])
     rows = []
     for key in keys:
         control = None
         eager = (key[0], EAGER)
-        if _build(cells_a[key]) == _build(cells_b[key]) and key[1] != EAGER and eager in keys:
+        if cells_a[key].build == cells_b[key].build and key[1] != EAGER and eager in keys:
             control = cells_b[eager].seconds / cells_a[eager].seconds
         rows.append(_row(key, cells_a[key], cells_b[key], margin, control, pooled, len(keys)))
     rows.sort(key=_rank)
@@ -108,22 +114,18 @@ def _facts(run: PerfRun) -> dict[str, str]:
     return {name: ", ".join(sorted(several)) for name, several in values.items()}
 
 
-def _build(cell: _Cell) -> tuple[str, str]:
-    """Return the torch that a cell was measured with: where it is the same, eager is the same code."""
-    return cell.node.interpreter.torch, cell.node.interpreter.git
-
-
-def _hosts(a: _Cell, b: _Cell) -> tuple[str, str] | None:
+def _hosts(a: Cell, b: Cell) -> tuple[str, str] | None:
     """Return the names of both machines, None where they are one."""
     both = [{name: value for name, value in cell.node.machine if name in _FACTS} for cell in (a, b)]
     return None if both[0] == both[1] else (a.node.name, b.node.name)
 
 
-def _cells(run: PerfRun) -> _Cells:
+def cells_of(run: PerfRun) -> _Cells:
+    """Return the columns of all rows of a file."""
     cells: _Cells = {}
     for row in run.rows:
         for name, facts in facts_of(row).items():
-            cells[row.key, name] = _Cell(facts, _logs(row, name), run.node_of(row))
+            cells[row.key, name] = Cell(facts, _logs(row, name), run.node_of(row))
     return cells
 
 
@@ -133,7 +135,7 @@ def _logs(row: PerfRow, column: str) -> tuple[float, ...]:
     return tuple(math.log(median(blocks)) for blocks in times if blocks)
 
 
-def _pooled(samples: Sequence[Sequence[float]]) -> tuple[float, int]:
+def pooled_variance(samples: Sequence[Sequence[float]]) -> tuple[float, int]:
     """Return the variance between processes, pooled over all cells, and its degrees of freedom."""
     several = [logs for logs in samples if len(logs) > 1]
     freedom = sum(len(logs) - 1 for logs in several)
@@ -144,8 +146,8 @@ def _pooled(samples: Sequence[Sequence[float]]) -> tuple[float, int]:
 
 def _row(  # noqa: PLR0917 - what is known of a row
     key: tuple[CaseKey, str],
-    a: _Cell,
-    b: _Cell,
+    a: Cell,
+    b: Cell,
     margin: float,
     control: float | None,
     pooled: tuple[float, int],
@@ -153,7 +155,7 @@ def _row(  # noqa: PLR0917 - what is known of a row
 ) -> CompareRow:
     middle, reach = fmean(b.logs) - fmean(a.logs), math.inf
     if min(len(a.logs), len(b.logs)) > 1:
-        reach = max(_welch(a.logs, b.logs), _from_pool(pooled, (len(a.logs), len(b.logs)), comparisons))
+        reach = max(welch_reach(a.logs, b.logs), _from_pool(pooled, (len(a.logs), len(b.logs)), comparisons))
         reach += abs(math.log(control)) if control is not None else 0.0
     low, high = _exp(middle - reach), _exp(middle + reach)
     return CompareRow(
@@ -183,7 +185,7 @@ def verdict_of(low: float, high: float, margin: float) -> Verdict:
     return "UNDECIDED"
 
 
-def _welch(a: Sequence[float], b: Sequence[float]) -> float:
+def welch_reach(a: Sequence[float], b: Sequence[float]) -> float:
     """Return half the width of Welch's 95 % interval for the difference of two means."""
     parts = [variance(logs) / len(logs) for logs in (a, b)]
     total = sum(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from msgspec import Struct
 
 from inductor_probe.model.perf import CaseKey, Knob, PerfSettings
 from inductor_probe.options.cases import PerfOptions
+
+_GIT_S = 10.0
 
 
 class Plan(Struct, frozen=True):
@@ -49,6 +52,18 @@ class Plan(Struct, frozen=True):
             "arguments": [dict(argument) for argument in self.arguments],
             "settings": dict(self.options.knobs),
         }
+
+    def commit(self) -> str:
+        """Return the commit of the script's repository, with a `+` where files differ; else nothing."""
+        words = ("describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+")
+        try:
+            ran = subprocess.run(
+                ["git", "-C", str(self.script.resolve().parent), *words],  # noqa: S607 - the user's git
+                capture_output=True, text=True, timeout=_GIT_S, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):  # no git, or a repository on a disk that sleeps
+            return ""
+        return ran.stdout.strip() if ran.returncode == 0 else ""
 
 
 class PlannedRow(Struct, frozen=True):

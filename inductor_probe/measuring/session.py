@@ -76,6 +76,7 @@ def run_plan(plan: Plan, begin: Begin, save: Save, progress: Progress) -> PerfRu
                 planned=len(keys),
                 other=node.other,
                 executor=plan.options.executor,
+                source=plan.commit(),
             )
         )
         if isinstance(runner, RayExecutor):

@@ -240,6 +240,8 @@ class PerfRun(Struct, frozen=True):
         other: with `--interleave`, the second interpreter. Its columns have `(B)` behind their names.
         executor: `local`, or `ray`: then `machine` and `interpreter` only chose the cases.
         nodes: the machines that measured rows with `ray`, each with its interpreter.
+        source: commit of the repository that the script is in, with a `+` where files differ from it; empty
+            outside of one.
     """
 
     name: str
@@ -257,6 +259,7 @@ class PerfRun(Struct, frozen=True):
     other: Interpreter | None = None
     executor: Literal["local", "ray"] = "local"
     nodes: tuple[PerfNode, ...] = ()
+    source: str = ""
 
     @property
     def machines(self) -> tuple[PerfNode, ...]:
@@ -348,12 +351,63 @@ class ResultEntry(Struct, frozen=True):
     problem: str = ""
 
 
+ChangeCause: TypeAlias = Literal["code", "method", "machine", "noise"]
+"""What a change of a time is due to: the build of torch, the source or the generated code; how it was
+measured; what it was measured on; or nothing that is known."""
+
+
+class ChangePoint(Struct, frozen=True):
+    """A place in a history from which on a time is another.
+
+    Attributes:
+        before, at: names of the last result before, and of the first one after.
+        ratio: of the times after over those before, up to the next changes; `low` to `high` is its interval.
+        differences: what differs between both results, by name, with the values before and after.
+        control: the ratio of eager's times over the same results, where that was the same code.
+    """
+
+    before: str
+    at: str
+    ratio: float
+    low: float
+    high: float
+    verdict: Verdict
+    cause: ChangeCause
+    differences: tuple[tuple[str, tuple[str, str]], ...] = ()
+    control: float | None = None
+
+
+class HistoryPoint(Struct, frozen=True):
+    """A time in a history: a result by its name, with the build of torch and the commit that it is of."""
+
+    result: str
+    started: str
+    torch: str
+    source: str
+    host: str
+    seconds: Seconds
+
+
+class SeriesHistory(Struct, frozen=True):
+    """A column of a case over results, the oldest first; `noise` is its scatter from result to result."""
+
+    key: CaseKey
+    column: str
+    points: tuple[HistoryPoint, ...]
+    changes: tuple[ChangePoint, ...]
+    noise: float
+
+
 class ResultsOutput(Output, frozen=True, kw_only=True):
-    """The files of results of a folder, the newest first; with `--prune`, those that were removed."""
+    """The files of results of a folder, the newest first.
+
+    With `--prune`, those that were removed; with `--history`, those of a scenario, and how its times went.
+    """
 
     verb: Literal["results"] = "results"
     rows: tuple[ResultEntry, ...] = ()
     removed: bool = False
+    history: tuple[SeriesHistory, ...] = ()
 
 
 class CompareRow(Struct, frozen=True):

@@ -8,14 +8,14 @@ back ends show (`Picture`, `Fold`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from inductor_probe.model.formula import Formula
 from inductor_probe.model.remark import Remark, RemarkKind
-from inductor_probe.model.span import SourceLine, Span
+from inductor_probe.model.span import SourceLine, Span, own_lines
 from inductor_probe.report.words.remarks import folded
 
 
@@ -59,11 +59,16 @@ class Line(Struct, frozen=True):
 
 
 class RemarkLine(Struct, frozen=True):
-    """A sentence about a subject, behind the sign of its kind."""
+    """A sentence about a subject, behind the sign of its kind.
+
+    In a pipe `at`, the user's line, comes first, and the kind in words, as compilers write it and editors and
+    `grep` read it: `/home/u/model.py:12: missed: op0 reads ...`.
+    """
 
     kind: RemarkKind
     text: str
     indent: int = 0
+    at: str = ""
 
 
 class Facts(Struct, frozen=True):
@@ -84,6 +89,7 @@ class Column(Struct, frozen=True):
             `least` columns (`end`: names whose start is enough); `never` keeps the column as wide as it is.
         rank: columns with a rank are left out where a terminal has no room, the highest first.
         below: what is left out of this column stands below its row instead, behind the title.
+        pipe: only a pipe has the column.
         least: of a column with names, the width below which others are left out rather.
     """
 
@@ -94,6 +100,7 @@ class Column(Struct, frozen=True):
     rank: int = 0
     least: int = 1000
     below: bool = False
+    pipe: bool = False
 
 
 class Table(Struct, frozen=True):
@@ -136,9 +143,25 @@ Block: TypeAlias = Heading | Line | RemarkLine | Facts | Table | Code | FormulaB
 Document: TypeAlias = Iterable[Block]
 
 
-def remark_lines(remarks: Iterable[Remark], indent: int = 0, about: str | None = None) -> list[RemarkLine]:
-    """Return a line for each remark, repeated ones as one; `about` is a name that needs no saying again."""
-    return [RemarkLine(kind, text, indent) for kind, text in folded(remarks, about)]
+def remark_lines(
+    remarks: Iterable[Remark],
+    indent: int = 0,
+    about: str | None = None,
+    places: Mapping[str, str] = {},
+) -> list[RemarkLine]:
+    """Return a line for each remark, repeated ones as one.
+
+    `about` is a name that needs no saying again; `places` are the user's lines of subjects, by their names.
+    """
+    return [
+        RemarkLine(remark.kind, text, indent, places.get(remark.subject.name, ""))
+        for remark, text in folded(remarks, about)
+    ]
+
+
+def first_place(sources: Sequence[SourceLine]) -> str:
+    """Return the first line of the user's, `/home/u/model.py:12`; empty where none is known."""
+    return str(own_lines(sources)[0]) if sources else ""
 
 
 def name_style(remarks: Iterable[Remark]) -> str:

@@ -10,20 +10,24 @@ more is cut here, with a line that says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from inductor_probe.model.accuracy import AccuracyOutput
+from inductor_probe.model.cause import Cause, WhyOutput
 from inductor_probe.model.diff import DiffOutput
 from inductor_probe.model.expectation import ExpectOutput
 from inductor_probe.model.op_check import OpCheckOutput
 from inductor_probe.model.output import Output
 from inductor_probe.model.perf import CompareOutput, PerfOutput
+from inductor_probe.model.remark import RemarkKind
+from inductor_probe.model.span import own_lines
 from inductor_probe.report.document import Document
 from inductor_probe.report.markdown import markdown_blocks
+from inductor_probe.report.pages.why import cause_sentence
 from inductor_probe.report.units import counted
 from inductor_probe.report.visible import visible
 from inductor_probe.report.words.accuracy import value_sentence
@@ -36,28 +40,41 @@ MOST_BYTES = 1 << 20
 _LONGEST = 2000
 _ROOM = 200
 """Bytes of a summary for the line that says how much was cut."""
+_LEVELS: Mapping[RemarkKind, Level] = {"hazard": "error", "missed": "warning", "analysis": "notice"}
+"""Of what the compiler decided; what went well is beside no line."""
 _ESCAPED = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _IN_PROPERTIES = {**_ESCAPED, ":": "%3A", ",": "%2C"}
 
 
-class Annotation(Struct, frozen=True):
-    """What is shown beside a line of a file, or of the job where no line is known."""
+Level: TypeAlias = Literal["error", "warning", "notice"]
 
-    level: Literal["error", "warning"]
+
+class Annotation(Struct, frozen=True):
+    """What is shown beside a line of a file, or of the job where no line is known.
+
+    Attributes:
+        rule: of which it is a case: kind and cause of a decision, `fusion/few-shared-bytes`; else the verb.
+    """
+
+    level: Level
     message: str
     path: Path | None = None
     line: int = 0
+    rule: str = ""
 
 
-def annotations_of(output: Output) -> Iterator[Annotation]:
-    """Yield what failed, in the order of the verb's own ranking, and what could not be read."""
+def annotations_of(output: Output) -> Iterator[Annotation]:  # noqa: PLR0912 - a verb each
+    """Yield what failed or was missed, in the order of the verb's own ranking, and what could not be read."""
     match output:
         case ExpectOutput():
             for outcome in output.outcomes:
                 if outcome.standing != "holds":
-                    level: Literal["error", "warning"] = "error" if outcome.standing == "fails" else "warning"
+                    level: Level = "error" if outcome.standing == "fails" else "warning"
                     graph = f"{outcome.graph}: " if outcome.graph else ""
                     yield Annotation(level, f"{graph}{checked_sentence(outcome)}")
+        case WhyOutput():
+            yield from (_of_cause(row.graph, cause) for row in output.rows for cause in row.causes
+                        if cause.kind in _LEVELS)  # fmt: skip
         case CompareOutput():
             for row in output.rows[: output.regressions]:
                 yield Annotation("error", compared_sentence(row))
@@ -74,6 +91,18 @@ def annotations_of(output: Output) -> Iterator[Annotation]:
     for problem in output.problems:
         span = problem.span
         yield Annotation("warning", problem.message, span.path if span else None, span.first if span else 0)
+
+
+def _of_cause(graph: str, cause: Cause) -> Annotation:
+    line = next(iter(own_lines(cause.sources)), None)
+    code = cause.decision.cause if cause.decision else cause.remark.code if cause.remark else ""
+    return Annotation(
+        _LEVELS[cause.kind],
+        f"{graph}: {cause_sentence(cause)}",
+        Path(line.path) if line else None,
+        line.line if line else 0,
+        "/".join(filter(None, (cause.topic, code))),
+    )
 
 
 def _wrong_values(output: AccuracyOutput) -> Iterator[Annotation]:
@@ -99,7 +128,7 @@ def annotation_lines(annotations: Iterable[Annotation], title: str, folder: Path
 
     `folder` is that of the repository: paths in it are given relative to it, as GitHub wants them.
     """
-    of_level: dict[str, list[Annotation]] = {"error": [], "warning": []}
+    of_level: dict[Level, list[Annotation]] = {"error": [], "warning": [], "notice": []}
     for annotation in annotations:
         of_level[annotation.level].append(annotation)
     for level, found in of_level.items():

@@ -196,10 +196,15 @@ def _table(table: Table) -> str:
         if column.right
         else f"<th>{escaped(column.title)}</th>"
         for column in table.columns
+        if not column.pipe
     )
     head = head if any(column.title for column in table.columns) else ""
     rows = [
-        "".join(_cell(cell, column.right) for cell, column in zip(row, table.columns, strict=True))
+        "".join(
+            _cell(cell, column.right)
+            for cell, column in zip(row, table.columns, strict=True)
+            if not column.pipe
+        )
         for row in table.rows
     ]
     shown = _table_html(head, rows[: table.most])

@@ -26,8 +26,12 @@ from inductor_probe.report.visible import visible
 _WIDTH = 100
 _SPECIAL = re.compile(r"[\\`*<|~]|(?<!\w)_+|(?<!_)_+(?!\w)|(?<=\])[(\[]")
 """What markdown would take for more than a character. Underscores inside of a word are none: `a__b_0`."""
-_MENTION = re.compile(r"@(?=\w)")
-"""A name behind it would be notified of the issue."""
+_LINKED = re.compile(r"@(?=\w)|#(?=\d)|\bgh-(?=\d)", re.IGNORECASE)
+"""What GitHub links with what follows: `@name`, who would be notified, `#1`, `owner/repo#1`, `GH-1`."""
+_COMMIT = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[\da-f]{7,40}\b")
+"""The name of a commit, of which GitHub links seven digits or more."""
+_APART = "<!-- -->"
+"""It shows nothing: what stands on both sides of it is no link."""
 _START = re.compile(r"^(\s*)([-+#>=]|\d+[.)](?=\s))")
 
 
@@ -78,7 +82,9 @@ def _table(table: Table) -> str:
     """Return a pipe table; GitHub wants a head, and dashes with a colon where texts end at the right edge."""
     rows = table.rows[: table.most]
     shown = [
-        index for index in range(len(table.columns)) if not rows or not isinstance(rows[0][index], Picture)
+        index
+        for index, column in enumerate(table.columns)
+        if not column.pipe and not (rows and isinstance(rows[0][index], Picture))
     ]
     lines = [
         " | ".join(_escaped(table.columns[index].title) or " " for index in shown),
@@ -118,9 +124,9 @@ def _plain(inline: Inline) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _MENTION.sub(
-        "@<!-- -->", _SPECIAL.sub(lambda match: "".join(f"\\{char}" for char in match[0]), visible(text))
-    )
+    special = _SPECIAL.sub(lambda match: "".join(f"\\{char}" for char in match[0]), visible(text))
+    commits = _COMMIT.sub(lambda match: re.sub(r".{6}(?=.)", rf"\g<0>{_APART}", match[0]), special)
+    return _LINKED.sub(rf"\g<0>{_APART}", commits)
 
 
 def _fenced(text: str, language: str) -> str:

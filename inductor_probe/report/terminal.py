@@ -110,6 +110,8 @@ def _block(block: Block, console: Console, width: int) -> Iterator[Segment]:
         case Line(text=text, indent=indent, whole=whole):
             pieces = _pieces(text) if whole else _short(_pieces(text), width)
             yield from _hanging(pieces, console, width, [(" " * indent, "")], whole=whole)
+        case RemarkLine(kind=kind, text=text, at=at) if at and width >= PIPE:
+            yield from _hanging([(visible(f"{at}: {kind}: {text}"), "")], console, width)
         case RemarkLine(kind=kind, text=text, indent=indent):
             yield from _hanging(
                 _short(_pieces(text), width), console, width, [(" " * indent, ""), _SIGNS[kind]]
@@ -273,7 +275,11 @@ def _table(table: Table, console: Console, width: int) -> Iterator[Segment]:
     rows = table.rows if pipe or table.most is None else table.rows[: table.most]
     if not rows:
         return
-    numbers = [index for index, cell in enumerate(rows[0]) if not isinstance(cell, Picture)]
+    numbers = [
+        index
+        for index, cell in enumerate(rows[0])
+        if not isinstance(cell, Picture) and (pipe or not table.columns[index].pipe)
+    ]
     columns = [table.columns[index] for index in numbers]
     if pipe:
         columns = [Column(column.title, column.right, None, "never") for column in columns]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from markdown_it import MarkdownIt
 
@@ -85,8 +87,23 @@ def test_text_of_a_dump_is_text(text: str) -> None:
     assert found.text.count(text) == 3
 
 
-def test_nobody_is_told_of_an_issue_by_a_name_in_a_dump() -> None:
-    assert "@torch" not in to_markdown([Line("user@torch @torch.compile")])
+@pytest.mark.parametrize(
+    "link",
+    ["user@torch", "@torch.compile", "#1", "(#1)", "pytorch/pytorch#12", "GH-3", "gh-3", "cf30153",
+     "0123456789abcdef0123456789abcdef01234567", "**#7**"],
+)  # fmt: skip
+def test_what_github_would_link_stays_text(link: str) -> None:
+    """GitHub links `@name`, `#1`, `GH-1` and a commit's name where nothing stands in between."""
+    linked = re.compile(r"@\w|#\d|(?i:gh)-\d|\b[\da-f]{7,40}\b")
+    for block in (Line(link), Heading(link), RemarkLine("missed", link), Facts([("from", link)])):
+        markdown = to_markdown([block])
+        assert not linked.search(markdown)
+        assert checked(rendered(block)).text.strip().endswith(link)
+
+
+@pytest.mark.parametrize("text", ["# 1", "1234567 bytes", "defaced", "buf0", "op3_op4", "x @ y", "0x7f00"])
+def test_what_github_does_not_link_has_no_comment(text: str) -> None:
+    assert "<!--" not in to_markdown([Line(text)])
 
 
 @pytest.mark.parametrize("folder", all_graph_dirs()[::5], ids=lambda path: "/".join(path.parts[-5:-3]))

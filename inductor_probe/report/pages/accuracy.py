@@ -58,7 +58,9 @@ def _wrong(value: WrongValue, graph: GraphAccuracy | None) -> Iterator[Block]:
     where = ", ".join(filter(None, (_place(value.user_line), held)))
     of = f" of {value.part_of}" if value.part_of else ""
     name = f"{graph.graph} is wrong: " if graph else ""
-    yield RemarkLine("hazard", f"{name}{value.operator or 'the program'}{of}{f' ({where})' if where else ''}")
+    text = f"{name}{value.operator or 'the program'}{of}{f' ({where})' if where else ''}"
+    at = f"{value.user_line.file}:{value.user_line.line}" if value.user_line else ""
+    yield RemarkLine("hazard", text, at=at)
     kernel = (
         f"{value.kernel}, {_place(value.kernel_line)}: {value.kernel_line.text}" if value.kernel_line else ""
     )

@@ -80,7 +80,7 @@ def _figures(kernel: DeviceKernel) -> list[Cell]:
 
 
 def _sentence(group: DeviceGroup) -> str:
-    """Return who fuses, and who moves fewer bytes: `B: 3 kernels for 1 of A, which move 5 KiB more (name)`."""
+    """Return who fuses, and who moves fewer bytes: `B: 3 kernels for 1 of A, which move 5 KiB more (k)`."""
     if not group.a or not group.b:
         return ""
     sides = {"A": group.a, "B": group.b}

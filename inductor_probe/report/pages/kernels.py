@@ -22,6 +22,7 @@ from inductor_probe.report.document import (
     Piece,
     RemarkLine,
     Table,
+    first_place,
     name_style,
     place,
     remark_lines,
@@ -79,7 +80,8 @@ def kernel_table(rows: Sequence[KernelRow]) -> Iterator[Block]:
         yield _table(members)
         if gpu := next((row.bound.gpu for row in members if row.bound), None):
             yield Line((BOUNDS_OF.format(gpu=gpu), "dim"), indent=2)
-        yield from remark_lines((remark for row in members for remark in row.remarks), indent=2)
+        places = {row.name: first_place(row.sources) for row in members}
+        yield from remark_lines((remark for row in members for remark in row.remarks), 2, places=places)
     for row in [row for row in rows[:_MOST_PAGES] if row.backend != "extern"]:
         yield _page_fold(row)
 
@@ -166,7 +168,7 @@ def kernel_page(row: KernelRow, code: bool = False) -> Iterator[Block]:
         yield Heading(("calls" if row.backend == "extern" else "launches", "bold"), 2)
         for launch in row.launches:
             yield Line([place(launch.span), "  ", (_call(launch), "dim")], indent=2)
-    yield from remark_lines(row.remarks, about=row.name)
+    yield from remark_lines(row.remarks, about=row.name, places={row.name: first_place(row.sources)})
     for text in conflict_texts(row.fx_proofs, row.name):
         yield RemarkLine("hazard", text)
     if row.source:

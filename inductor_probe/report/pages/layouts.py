@@ -82,7 +82,8 @@ def layout_table(rows: Sequence[LayoutRow]) -> Iterator[Block]:
                 reasons.setdefault(unknown_layout(row), []).append(row.buffer)
         for reason, names in reasons.items():
             yield Line((f"{first_names(names, 6)}: {reason}", "dim"))
-        remarks = remark_lines((remark for row in members for remark in row.remarks), indent=2)
+        places = {row.producer or row.buffer: _source(row) for row in members}
+        remarks = remark_lines((remark for row in members for remark in row.remarks), 2, places=places)
         yield from remarks
         if remarks:
             yield Line()
@@ -138,12 +139,16 @@ def _readers(row: LayoutRow) -> Inline:
     return pieces
 
 
+def _source(row: LayoutRow) -> str:
+    return str(row.origin.source) if row.origin and row.origin.source else ""
+
+
 def layout_page(row: LayoutRow) -> Iterator[Block]:
     """Yield one buffer: its layout, who writes and reads it and how, where it came from."""
     layout = row.layout
     yield Heading([(row.buffer, "bold"), "  ", (format_text(row, always=True), "cyan")])
     for remark in row.remarks:
-        yield RemarkLine(remark.kind, sentence(remark))
+        yield RemarkLine(remark.kind, sentence(remark), at=_source(row))
     yield Facts(_facts(row))
     if layout and row.dim_order is not None:
         yield Picture(lambda: _index_picture(row))

@@ -88,10 +88,11 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
 
 def _unit(rows: Sequence[RowResult]) -> tuple[float, str, str]:
     """Return the unit in which the shortest time is 1 or more, as seconds, short and in words."""
-    return _unit_of([column.time.seconds for row in rows for column in row.columns if column.time])
+    return unit_of([column.time.seconds for row in rows for column in row.columns if column.time])
 
 
-def _unit_of(times: Sequence[float]) -> tuple[float, str, str]:
+def unit_of(times: Sequence[float]) -> tuple[float, str, str]:
+    """Return the unit in which the shortest of some times is 1 or more: see `_unit`."""
     least = min(times, default=1e-6)
     return next((unit for unit in _UNITS if least >= unit[0]), _UNITS[-1])
 
@@ -247,7 +248,7 @@ def compare_page(output: CompareOutput) -> Iterator[Block]:
     yield Line()
     if output.rows:
         threads = {row.key.threads for row in output.rows}
-        scale, unit, _ = _unit_of([seconds for row in output.rows for seconds in (row.a, row.b)])
+        scale, unit, _ = unit_of([seconds for row in output.rows for seconds in (row.a, row.b)])
         controlled = any(row.control is not None for row in output.rows)
         columns = [
             Column("case", fold="middle", least=20),

@@ -42,6 +42,7 @@ from inductor_probe.report.document import (
     Piece,
     RemarkLine,
     Table,
+    first_place,
     name_style,
     place,
     remark_lines,
@@ -152,7 +153,7 @@ def _graph_page(page: GraphPage) -> Iterator[Block]:
             yield Heading((title, "bold"), 2)
             yield _lines(traces)
     remarks = [RemarkLine("hazard", str(problem), 2) for problem in summary.problems]
-    remarks += [RemarkLine(kind, text, 2) for kind, text in folded(summary.remarks)]
+    remarks += [RemarkLine(remark.kind, text, 2) for remark, text in folded(summary.remarks)]
     if remarks:
         yield Heading(("remarks", "bold"), 2)
         yield from remarks[:_MOST_REMARKS]
@@ -266,7 +267,9 @@ def _node_page(page: NodePage, dumped: Dumped, *, raw: bool) -> Iterator[Block]:
         yield Line([("only inside  ", "bold"), first_names(inside)])
     rows = (*page.writes, *page.reads, *page.inside)
     nodes = {part.row.node for part in page.parts}
-    yield from remark_lines(remark for row in rows for remark in row.remarks if _is_about(remark, nodes))
+    places = {part.row.node: first_place(part.row.link.sources) for part in page.parts}
+    remarks = (remark for row in rows for remark in row.remarks if _is_about(remark, nodes))
+    yield from remark_lines(remarks, places=places)
     yield from decision_lines(page.causes, page.name)
     for text in conflict_texts(page.conflicts):
         yield RemarkLine("hazard", text)

@@ -27,6 +27,7 @@ from inductor_probe.report.document import (
     Table,
     apart,
     by_graph,
+    first_place,
     place,
     remark_lines,
     source_text,
@@ -154,7 +155,7 @@ def _group(causes: Sequence[Cause], everything: bool, *, first: bool) -> Iterato
     What was not missed, and nothing changes, is a sentence, but for the first if `first`.
     """
     for cause in causes:
-        yield RemarkLine(cause.kind, cause_sentence(cause))
+        yield RemarkLine(cause.kind, cause_sentence(cause), at=first_place(cause.sources))
         if everything or _is_missed(cause) or cause.changes or (first and cause is causes[0]):
             yield Facts([*_facts(cause), *change_facts(cause)])
     yield Facts(_nodes(causes))
@@ -323,6 +324,7 @@ def _by_stake(row: _Folded) -> tuple[float, int]:
 
 
 _COLUMNS = (
+    Column("", pipe=True),
     Column("", fold="never"),
     Column("about", most=_MOST_NAME, fold="middle", least=14),
     Column("kind", fold="never", rank=2),
@@ -331,6 +333,8 @@ _COLUMNS = (
     Column("time", right=True, fold="never"),
     Column("changed by", most=44, rank=3, below=True),
 )
+_IF_KNOWN = ("time", "changed by")
+"""Columns that are left out where no row has a value."""
 
 
 def _rows(causes: Sequence[Cause]) -> list[_Folded]:
@@ -368,7 +372,9 @@ def decision_table(causes: Sequence[Cause], *, everything: bool) -> Table:
 def _table(rows: Sequence[_Folded], everything: bool) -> Table:
     cells = [_cells(row) for row in rows]
     shown = [
-        index for index in range(len(_COLUMNS)) if index < 5 or any(line[index] != "-" for line in cells)
+        index
+        for index, column in enumerate(_COLUMNS)
+        if column.title not in _IF_KNOWN or any(line[index] != "-" for line in cells)
     ]
     return Table(
         [_COLUMNS[index] for index in shown],
@@ -381,7 +387,9 @@ def _table(rows: Sequence[_Folded], everything: bool) -> Table:
 def _cells(row: _Folded) -> list[Cell]:
     cause = row.cause
     others = f" +{len(row.about) - 1}" if len(row.about) > 1 else ""
+    at = first_place(cause.sources)
     return [
+        f"{at}:" if at else "-",
         _SIGNS.get(cause.kind, (cause.kind, "dim")),
         (Name(f"{row.about[0]}{others}"), "bold"),
         kind_words(cause.topic) if cause.topic else "not recorded",
@@ -416,7 +424,7 @@ def _code(cause: Cause) -> str:
 def decision_lines(causes: Sequence[Cause], name: str) -> Iterator[Block]:
     """Yield what was decided about a node or buffer, a line each, and where the rest of it is."""
     for cause in causes[:_MOST_PAGES]:
-        yield RemarkLine(cause.kind, cause_sentence(cause))
+        yield RemarkLine(cause.kind, cause_sentence(cause), at=first_place(cause.sources))
     if causes:
         more = f"{counted(len(causes) - _MOST_PAGES, 'more decision')}, " if len(causes) > _MOST_PAGES else ""
         yield Line((f"probe why {name} shows {more}what was compared, and what changes it", "dim"), 2)

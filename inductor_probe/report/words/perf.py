@@ -10,13 +10,17 @@ from inductor_probe.model.perf import (
     CALL,
     EAGER,
     KERNEL,
+    ChangeCause,
+    ChangePoint,
     ColumnFacts,
     ColumnProblem,
     CompareRow,
+    HistoryPoint,
     OutputStrides,
     ResultEntry,
     RowFailure,
     RowResult,
+    SeriesHistory,
     Unpaired,
 )
 from inductor_probe.report.units import counted, duration
@@ -48,6 +52,12 @@ VERDICT_WORDS: dict[Verdict, str] = {
     "SAME": "same",
     "UNDECIDED": "undecided",
     "INVALID": "invalid",
+}
+CAUSE_WORDS: dict[ChangeCause, str] = {
+    "code": "the code is another",
+    "method": "it was measured otherwise",
+    "machine": "the machine is another, or was slower or faster",
+    "noise": "noise: nothing that is recorded explains it",
 }
 _STYLES: dict[Verdict, str] = {"FASTER": "green", "SLOWER": "red"}
 _MOST_OPERATORS = 2
@@ -213,3 +223,24 @@ def unpaired_sentence(one: Unpaired) -> str:
     if one.problem == "row-failed":
         return f"{what}: failed in {one.side}: {row_failure_sentence(one.failure)}"
     return f"{what}: {PROBLEM_WORDS[one.problem]} in {one.side}"
+
+
+def change_sentence(change: ChangePoint, at: HistoryPoint) -> str:
+    """` (1.2 to 1.3) from 20261128-... on (torch 2.13.0): the code is another: torch 2.12.0, then 2.13.0`."""
+    commit = f", commit {at.source}" if at.source else ""
+    where = f" ({change.low:.3g} to {change.high:.3g}) from {at.result} on (torch {at.torch}{commit}): "
+    reasons = [f"{name} {a or 'not known'}, then {b or 'not known'}" for name, (a, b) in change.differences]
+    if change.control is not None:
+        reasons.append(f"eager, the same code, {change.control:.3g}")
+    text = f"{CAUSE_WORDS[change.cause]}{': ' if reasons else ''}{'; '.join(reasons)}"
+    return f"{where}{text}"
+
+
+def history_sentence(series: Sequence[SeriesHistory]) -> str:
+    """`2 changes in 4 histories: 1 by code, 1 noise`."""
+    if not series:
+        return "no case was measured twice"
+    causes = [change.cause for row in series for change in row.changes]
+    counts = [f"{causes.count(cause)} {cause}" for cause in CAUSE_WORDS if cause in causes]
+    histories = counted(len(series), "history", "histories")
+    return f"{counted(len(causes), 'change')} in {histories}{': ' if counts else ''}{', '.join(counts)}"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from inductor_probe.catalogue.templates import MOST_SUBJECTS, fill, listed, subjects
 from inductor_probe.harness.remarks import MISSING_CONSTANT
 from inductor_probe.harness.remarks import SENTENCES as HARNESS_WORDS
-from inductor_probe.model.remark import Number, Remark, RemarkKind, by_cost
+from inductor_probe.model.remark import Number, Remark, by_cost
 from inductor_probe.report.units import bytes_text, counted, duration
 from inductor_probe.report.words.decisions import short_cause
 from inductor_probe.report.words.layouts import format_words
@@ -565,8 +565,8 @@ def sentence(remark: Remark, about: str | None = None) -> str:
     return text
 
 
-def folded(remarks: Iterable[Remark], about: str | None = None) -> list[tuple[RemarkKind, str]]:
-    """Return kind and text of a line for each remark, hazards first, then most bytes at stake.
+def folded(remarks: Iterable[Remark], about: str | None = None) -> list[tuple[Remark, str]]:
+    """Return each remark with the text of its line, hazards first, then most bytes at stake.
 
     The kernels and the layers of a network share one: `triton_poi_fused_add_0, triton_poi_fused_mul_1 and 3
     more: indices are int64`; `op3 reads buf1 non-contiguously (...); the same: op9 (buf7) and 9 more`.
@@ -579,7 +579,7 @@ def folded(remarks: Iterable[Remark], about: str | None = None) -> list[tuple[Re
         groups.setdefault(key, []).append(remark)
     merged = [(_merged(members), members) for members in groups.values()]
     merged.sort(key=lambda pair: by_cost(pair[0]))
-    return [(remark.kind, _line(remark, members, about)) for remark, members in merged]
+    return [(remark, _line(remark, members, about)) for remark, members in merged]
 
 
 def _merged(remarks: list[Remark]) -> Remark:
