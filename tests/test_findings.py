@@ -167,9 +167,10 @@ sys.path.insert(0, sys.argv[1])
 import torch
 from benchmarks.findings import figures
 from benchmarks.sweeps import worker
+from inductor_probe.capture.targets.graphs import leave_kernels_out
 from torch._inductor.graph import GraphLowering
 
-worker.skip_compilers()
+leave_kernels_out()
 compiler, codegen, graphs = worker.compiler(None), GraphLowering.codegen, []
 GraphLowering.codegen = lambda self, *args: (graphs.append(self), codegen(self, *args))[1]
 torch.compile = lambda function=None, **options: (

@@ -2,6 +2,7 @@
 
     python -m benchmarks.reduction.known_cores                      all
     python -m benchmarks.reduction.known_cores --only roll split    those whose name has one of the words
+    python -m benchmarks.reduction.known_cores --check              does each show its matter, unreduced?
 
 Each program is a network of many operators with a few in its middle that alone show what is kept: the core.
 A row is well if the program that is left has at most twice as many calls as the core, and shows it when it
@@ -21,6 +22,7 @@ from pathlib import Path
 import inductor_probe as ip
 
 HERE = Path(__file__).parent
+_NO_TIME = 0.001
 _NETWORK = """
 import torch
 import torch.nn.functional as F
@@ -52,7 +54,10 @@ with torch.no_grad():
 
 @dataclass(frozen=True)
 class Known:
-    """A core: lines of a function of x (64 x 32), how many calls of torch it has, and what is kept."""
+    """A core: lines of a function of x (64 x 32), how many calls of torch it has, and what is kept.
+
+    Each of the `layers` around it is six calls. `budget`: seconds.
+    """
 
     core: str
     calls: int
@@ -60,6 +65,8 @@ class Known:
     inputs: str = "compiled(torch.randn(64, 32))"
     options: str = ""
     faulty: bool = False
+    layers: int = 14
+    budget: float = 300.0
 
 
 KNOWN = {
@@ -104,40 +111,42 @@ def main() -> None:
     """Reduce each, and print a row."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", default=[""])
-    parser.add_argument("--layers", type=int, default=10)
+    parser.add_argument("--check", action="store_true", help="ask the unreduced programs alone")
     parser.add_argument("--jobs", type=int)
     options = parser.parse_args()
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *sys.path[:1], os.environ.get("PYTHONPATH", "")])
     print(
-        "| core | kept | nodes | calls of the core | left | tried | s | |\n|---|---|---|---|---|---|---|---|"
+        "| core | kept | nodes | calls of the core | left | tried | s | load | |\n|---|---|---|---|---|---|---|---|---|"
     )
     well = []
     names = [name for name in KNOWN if any(word in name for word in options.only)]
     for name in names:
-        row, is_well = reduced(name, KNOWN[name], options.layers, options.jobs)
+        budget = _NO_TIME if options.check else KNOWN[name].budget
+        row, is_well = reduced(name, KNOWN[name], options.jobs, budget)
         well.append(is_well)
         print(row, flush=True)
     print(f"\n{sum(well)} of {len(well)} have at most twice as many calls as the core")
 
 
-def reduced(name: str, known: Known, layers: int, jobs: int | None) -> tuple[str, bool]:
-    """Reduce a program; return its row, and whether it is well."""
+def reduced(name: str, known: Known, jobs: int | None, budget: float) -> tuple[str, bool]:
+    """Reduce a program; return its row, and whether it is well: without time, whether it shows it at all."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, f"{name}.py")
         head = "import faults" if known.faulty else ""
         script.write_text(
             _NETWORK.format(
-                head=head, layers=layers, core=known.core, options=known.options, calls=known.inputs
+                head=head, layers=known.layers, core=known.core, options=known.options, calls=known.inputs
             )
         )
         imports: Sequence[str] = ("faults",) if known.faulty else ()
         try:
             record = ip.reduce(
-                script, keep=[known.keep], output=Path(folder, "small.py"), imports=imports, jobs=jobs
+                script, keep=[known.keep], output=Path(folder, "small.py"), imports=imports, jobs=jobs,
+                budget=budget,
             ).record
         except ip.ProbeError as error:
-            return f"| {name} | `{known.keep}` | | {known.calls} | | | | {error.message} |", False
-        is_well = record.holds and record.left <= 2 * known.calls
+            return f"| {name} | `{known.keep}` | | {known.calls} | | | | | {error.message} |", False
+        is_well = record.holds and (budget == _NO_TIME or record.left <= 2 * known.calls)
         why = (
             ""
             if is_well
@@ -145,7 +154,7 @@ def reduced(name: str, known: Known, layers: int, jobs: int | None) -> tuple[str
         )
         cells = (
             name, f"`{known.keep}`", record.nodes, known.calls, record.left, record.asked,
-            f"{record.seconds:.0f}", "well" if is_well else why[:150],
+            f"{record.seconds:.0f}", f"{os.getloadavg()[1]:.1f}", "well" if is_well else why[:150],
         )  # fmt: skip
         return f"| {' | '.join(map(str, cells))} |", is_well
 

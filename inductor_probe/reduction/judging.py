@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,7 @@ from inductor_probe.capture.in_process import recorded
 from inductor_probe.capture.own_calls import OwnCalls, OwnRequest
 from inductor_probe.capture.own_child import set_hooks
 from inductor_probe.capture.process import end_with
-from inductor_probe.capture.targets.graphs import Graphs
+from inductor_probe.capture.targets.graphs import Graphs, leave_kernels_out
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.expectation import Expectation
@@ -42,11 +44,11 @@ from inductor_probe.reduction.predicates import Predicate
 from inductor_probe.report.words.expect import checked_sentence
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\b[A-Za-z_]+_\d+\b")
-_KERNELS = ("cpp", "cpp_pybinding", "triton", "multi_kernel")
 _LONGEST, _MOST = 500, 30
 """Characters of a text of an answer, and texts: an answer is read at once, of 64 KiB at most."""
 _SAME_WORDS = 6
 """Of the message of a failure; behind them it names what differs from program to program."""
+_WRONG = "wrong: "
 _RECOMPILE = Expectation("no-recompile")
 
 
@@ -83,40 +85,11 @@ class Case(Struct, frozen=True):
     seconds: float = 2.0
 
 
-class _NoKernel:
-    """Stands where a compiled kernel would; nothing calls it."""
-
-    def __init__(self, *_args: object, **_kwargs: object) -> None: ...
-
-    def __getattr__(self, name: str) -> _NoKernel:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self
-
-    def __call__(self, *_args: object, **_kwargs: object) -> None: ...
-
-
-@contextmanager
-def kernels_left_out() -> Iterator[None]:
-    """Compile no kernels in the block: their text is all that is wanted, and the FX graph computes."""
-    async_compile = sys.modules["torch._inductor.async_compile"].AsyncCompile
-    bindings = sys.modules["torch._inductor.codecache"].CppPythonBindingsCodeCache
-    places = [(async_compile, name) for name in _KERNELS if hasattr(async_compile, name)]
-    before = [(owner, name, vars(owner)[name]) for owner, name in (*places, (bindings, "load_pybinding"))]
-    for owner, name, _ in before:
-        setattr(owner, name, _NoKernel)
-    try:
-        yield
-    finally:
-        for owner, name, was in before:
-            setattr(owner, name, was)
-
-
-def shown(script: Path, case: Case) -> Shown:
-    """Run a script, and return what it shows; in a process that ends with it."""
+def shown(script: Path, case: Case, folder: Path, arguments: Sequence[str] = ()) -> Shown:
+    """Run a script, and return what it shows; in a process that ends with it, and leaves files in a folder."""
     torch.set_num_threads(case.threads)
-    sys.argv = [str(script)]
-    judging = _Judging(script, case)
+    sys.argv = [str(script), *arguments]
+    judging = _Judging(script, case, folder)
     holds = all(judging.hold(one) for one in case.keep)
     return Shown(holds, tuple(judging.says), judging.failure, tuple(dict.fromkeys(judging.causes)))
 
@@ -124,9 +97,9 @@ def shown(script: Path, case: Case) -> Shown:
 class _Judging:
     """Holds predicates against a script; for the attributes see `Shown`."""
 
-    def __init__(self, script: Path, case: Case) -> None:
-        self._script, self._case = script, case
-        self._compiled: tuple[Run, tempfile.TemporaryDirectory[str]] | None = None
+    def __init__(self, script: Path, case: Case, folder: Path) -> None:
+        self._script, self._case, self._folder = script, case, folder
+        self._compiled: Run | None = None
         self._raised = ""
         self.says: list[str] = []
         self.causes: list[str] = []
@@ -138,7 +111,7 @@ class _Judging:
             case "run":
                 return self._runs(one)
             case "wrong":
-                return self._is_wrong()
+                return self._is_wrong(one)
             case "slow":
                 return self._is_slow(one)
         run = self._run()
@@ -157,18 +130,17 @@ class _Judging:
     def _run(self) -> Run:
         """Compile the script as `probe dump` records it, once."""
         if self._compiled is None:
-            folder = tempfile.TemporaryDirectory(prefix="reduce-")
-            path, records = Path(folder.name), any(one.asks_decisions for one in self._case.keep)
+            records = any(one.asks_decisions for one in self._case.keep)
             with ExitStack() as around:
                 results = around.enter_context(
-                    recorded(self._script.name, "recording", out=path, record=records)
+                    recorded(self._script.name, "recording", out=self._folder, record=records)
                 )
                 if not self._case.built:
-                    Graphs(EventLog(path), lambda _: True).hook(sys.modules["torch._inductor.output_code"])
-                    around.enter_context(kernels_left_out())
+                    Graphs(EventLog(self._folder), lambda _: True).hook(sys.modules["torch._inductor.output_code"])
+                    around.callback(leave_kernels_out())
                 self._raised = self._execute()
-            self._compiled = Run(read_run(results[0].run)), folder
-        return self._compiled[0]
+            self._compiled = Run(read_run(results[0].run))
+        return self._compiled
 
     def _execute(self) -> str:
         """Run the script; return what it raised."""
@@ -225,22 +197,28 @@ class _Judging:
         self.says.append(f"{words[0]} ends with status {done.returncode}{last}")
         return done.returncode == 0
 
-    def _is_wrong(self) -> bool:
-        """Judge the calls of the script as `probe accuracy` does: the same operator has to be wrong."""
+    def _is_wrong(self, one: Predicate) -> bool:
+        """Judge the calls of the script as `probe accuracy` does: the same operator has to be wrong.
+
+        Of the unreduced program that is the one that is named, or else the one that is most wrong.
+        """
         events: list[dict[str, Any]] = []
-        with tempfile.TemporaryDirectory(prefix="reduce-") as folder:
-            judge = Judge(AccuracyOptions(folder=folder), partial(_add, events))
-            judge.install()
-            set_hooks(ALWAYS, (), EventLog(Path(folder)))
-            judge.set_up()
-            if raised := self._execute():
-                self.says.append(f"it fails: {raised}")
-                return False
+        judge = Judge(AccuracyOptions(folder=str(self._folder)), partial(_add, events))
+        judge.install()
+        set_hooks(ALWAYS, (), EventLog(self._folder))
+        judge.set_up()
+        if raised := self._execute():
+            self.says.append(f"it fails: {raised}")
+            return False
         verdicts = dict.fromkeys(event["verdict"] for event in events if event["event"] == "call")
-        faults = dict.fromkeys(event["operator"] for event in events if event["event"] == "fault")
-        where = f": {', '.join(faults)}" if faults else ""
+        faults = sorted((event for event in events if event["event"] == "fault"), key=_error, reverse=True)
+        names = [*dict.fromkeys(map(_operators, faults))]
+        where = f": {', '.join(names)}" if names else ""
         self.says.append(f"its calls are {', '.join(verdicts) or 'not judged'}{where}")
-        return "wrong" in verdicts and self._is_same([f"wrong: {name}" for name in faults])
+        mine = [name for name in names if one.operator in ("", *name.split(" of "))]
+        if "wrong" not in verdicts or (one.operator and not mine):
+            return False
+        return self._is_same([f"{_WRONG}{name}" for name in (mine if self._case.causes else mine[:1])])
 
     def _is_slow(self, one: Predicate) -> bool:
         """Time the call of the script against eager; the whole interval has to be beyond the ratio."""
@@ -262,6 +240,23 @@ class _Judging:
         return comparison.low >= one.ratio and comparison.verdict != "INVALID"
 
 
+def _error(fault: Mapping[str, Any]) -> float:
+    """Return how far a fault is off, relative to what is right there; a size or dtype that differs is most."""
+    error = fault["judged"].get("compiled_error")
+    return float(error[1]) if error else math.inf
+
+
+def _operators(fault: Mapping[str, Any]) -> str:
+    """Return the operator of a fault, with that of the script which it is a part of."""
+    return " of ".join(filter(None, (fault["operator"], fault["part_of"])))
+
+
+def operators_in(causes: Sequence[str]) -> list[str]:
+    """Return the operators that are wrong, as causes of `Shown` say."""
+    wrong = [cause.removeprefix(_WRONG) for cause in causes if cause.startswith(_WRONG)]
+    return [name for cause in wrong for name in cause.split(" of ")]
+
+
 def _add(events: list[dict[str, Any]], event: str, **values: Any) -> None:
     events.append({"event": event, **values})
 
@@ -270,11 +265,11 @@ class Forks:
     """Asks scripts in forks, so many at once; an answer that is late, or of a fork that crashed, is no.
 
     Args:
-        limit_s: seconds for one script.
+        limit_s: seconds for one script. folder: for one of each fork, in which it runs.
     """
 
-    def __init__(self, case: Case, jobs: int, limit_s: float) -> None:
-        self.case, self._jobs, self.limit_s = case, jobs, limit_s
+    def __init__(self, case: Case, jobs: int, limit_s: float, folder: Path) -> None:
+        self.case, self._jobs, self.limit_s, self._folder = case, jobs, limit_s, folder
         self._running: dict[int, tuple[Path, int, float]] = {}
 
     @property
@@ -285,16 +280,16 @@ class Forks:
     def begin(self, script: Path) -> int:
         """Ask a script; return the process that does."""
         reading, writing = os.pipe()
-        searching = os.getpid()
+        searching, folder = os.getpid(), Path(tempfile.mkdtemp(prefix="fork-", dir=self._folder))
         pid = os.fork()
         if not pid:
             end_with(searching)
-            self._answer(script, writing)
+            self._answer(script, folder, writing)
         os.close(writing)
-        self._running[pid] = (script, reading, time.monotonic())
+        self._running[pid] = (folder, reading, time.monotonic())
         return pid
 
-    def _answer(self, script: Path, writing: int) -> None:
+    def _answer(self, script: Path, folder: Path, writing: int) -> None:
         os.setpgid(0, 0)
         nothing = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
@@ -302,8 +297,8 @@ class Forks:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         try:
-            os.chdir(tempfile.gettempdir())
-            answer = shown(script, self.case)
+            os.chdir(folder)
+            answer = shown(script, self.case, folder)
             texts = [[text[:_LONGEST] for text in row[:_MOST]] for row in (answer.says, answer.failure)]
             causes = [str(cause)[:_LONGEST] for cause in answer.causes[:_MOST]]
             os.write(writing, json.dumps([answer.holds, *texts, causes]).encode())
@@ -335,14 +330,15 @@ class Forks:
                 return pid, Shown(False, ("its process crashed" if reading in ready else "it took too long",))
 
     def end(self, pid: int) -> None:
-        """End a process, whatever it does, and forget it."""
-        _, reading, _ = self._running.pop(pid)
+        """End a process, whatever it does, and forget it, with the files that it left."""
+        folder, reading, _ = self._running.pop(pid)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         os.close(reading)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def end_all(self) -> None:
         """End all processes that were begun."""

@@ -30,6 +30,7 @@ class Predicate(Struct, frozen=True):
     Attributes:
         text: as it was written. negated: of `expect`: what is expected is known not to be so.
         expected: of `expect`, all of them. ratio: of `slow`, how many times as long as eager it takes.
+        operator: of `wrong`: the one that is; the most wrong one if empty.
         command: of `run`; `{}` in it is the script, else it is the last word.
     """
 
@@ -38,6 +39,7 @@ class Predicate(Struct, frozen=True):
     negated: bool = False
     expected: tuple[Expectation, ...] = ()
     ratio: float = 1.0
+    operator: str = ""
     command: tuple[str, ...] = ()
 
     @property
@@ -64,7 +66,7 @@ def predicate_of(text: str) -> Predicate:
         raise ProbeError(f"nothing is meant by --keep {text!r}", near_names(text, known))
     rest, example = (match["text"] or "").strip(), _EXAMPLES.get(kind, kind)
     wrong = ProbeError(f"invalid --keep {text!r}", f"write --keep {shlex.quote(example)}")
-    if bool(rest) != (kind in _EXAMPLES) or (match["negated"] and kind != "expect"):
+    if (bool(rest) != (kind in _EXAMPLES) and kind != "wrong") or (match["negated"] and kind != "expect"):
         raise wrong
     try:
         words = shlex.split(rest)
@@ -77,7 +79,7 @@ def predicate_of(text: str) -> Predicate:
             words[0] = str(Path(words[0]).absolute())
         return Predicate(text, kind, command=tuple(words))
     if kind != "slow":
-        return Predicate(text, kind)
+        return Predicate(text, kind, operator=rest)
     speed = _SLOW.fullmatch(rest)
     if speed is None or float(speed["ratio"]) <= 1.0:
         raise wrong

@@ -107,6 +107,7 @@ def reduce(options: ReduceOptions, progress: Progress) -> Reduction:
         return Reduction(record)
     found = by_name["reduced"]
     times = _OF_THREE if any(one.kind == "slow" for one in predicates) else 1
+    request = replace(request, failure=tuple(found["failure"]), causes=tuple(found["causes"]))
     holds, says, back = _final(program, request, times=times, progress=progress)
     text = target.read_text()
     if _VALUES not in text:

@@ -78,14 +78,21 @@ def _as_input(made: Input | None, name: str, form: Form | None) -> Input:
 
 
 def around(program: Program, operators: Collection[str]) -> Iterator[Collection[str]]:
-    """Yield names of lines that call some operators, then with those around them, nearer ones first."""
-    words = [re.compile(rf"(?<![a-z]){re.escape(one.rpartition('.')[2])}(?![a-z])") for one in operators]
-    names = {line.name for line in program.lines if any(word.search(line.code) for word in words)}
-    for _ in range(3 if names else 0):
-        yield names
-        near = {use for line in program.lines if line.name in names for use in line.uses}
-        near |= {line.name for line in program.lines if names & {*line.uses}}
-        names = names | near
+    """Yield names of lines that call an operator, then with those around them, nearer ones first.
+
+    Of several operators first those of all of them, then of each.
+    """
+    calls = [
+        re.compile(rf"(?<![a-z]){re.escape(one.rpartition('.')[2])}(?![a-z])")
+        for one in dict.fromkeys(operators)
+    ]
+    for some in (calls, *([call] for call in calls if len(calls) > 1)):
+        names = {line.name for line in program.lines if any(call.search(line.code) for call in some)}
+        for _ in range(3 if names else 0):
+            yield names
+            near = {use for line in program.lines if line.name in names for use in line.uses}
+            near |= {line.name for line in program.lines if names & {*line.uses}}
+            names = names | near
 
 
 def with_outputs(program: Program, names: Collection[str]) -> Program | None:
