@@ -177,7 +177,7 @@ class _Checker:
         self._order = {node.name: place for place, node in enumerate(nodes)}
         self._done: set[str] = set()
         self._launched: set[str] = set()
-        self._spoiled: set[str] = set()  # what a launch that is wrong wrote, and has no node to be put right by
+        self._spoiled: set[str] = set()  # what was computed wrong, and has no node to be put right by
         self._writes = written_arguments(lowered.module)
         self._kernels: dict[str, list[list[str]]] = {}
         for name, operations in lowered.launches:

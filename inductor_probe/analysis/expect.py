@@ -15,6 +15,7 @@ from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.links import nodes_of
 from inductor_probe.analysis.names import ANYTHING, KERNEL_FIRST, not_found, resolve
 from inductor_probe.analysis.run_remarks import failed_compiles, never_finished, run_remarks
+from inductor_probe.catalogue import kinds_with
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.code import CppFacts, TritonFacts
@@ -55,6 +56,7 @@ class GraphExpectations:
             "reduction-hint": self._of_kernels,
             "index-dtype": self._of_kernels,
             "bytes-at-most": self._bytes,
+            "cause": self._cause,
             "no-remark": self._no_remark,
         }
 
@@ -183,8 +185,9 @@ class GraphExpectations:
         rows = [row for row in self._rows() if row.backend == "extern"]
         if expectation.kind == "no-fallback":
             rows = [row for row in rows if row.kind == "fallback"]
-        names = tuple(row.name for row in rows)
+        names, nodes = tuple(row.name for row in rows), {node for row in rows for node in row.nodes}
         causes = [cause for cause in self._why((), "fallback") if cause.outcome in ("extern", None)]
+        causes = [one for one in causes if nodes & {subject.name for subject in one.subjects}] or causes
         remarks = [remark for row in rows for remark in row.remarks]
         code = "extern" if names else "no-extern"
         return self._is(
@@ -220,6 +223,20 @@ class GraphExpectations:
                 total += number
         numbers: _Numbers = (("bytes", total), ("limit", expectation.limit))
         return self._is(expectation, total <= expectation.limit, "bytes", numbers)
+
+    def _cause(self, expectation: Expectation) -> Checked:
+        code = expectation.value or ""
+        kinds = kinds_with(code)
+        causes = [cause for kind in kinds for cause in self._why(expectation.subjects, kind)]
+        mine = [cause for cause in causes if cause.decision and cause.decision.cause == code]
+        recorders = self._graph.decisions.recorders if self._graph.decisions else ()
+        if not mine and not {*kinds} <= {*recorders}:
+            return self._is(expectation, None, "no-recorder", (("kinds", kinds),))
+        about = tuple(dict.fromkeys("+".join(subject.name for subject in one.subjects) for one in mine))
+        return self._is(
+            expectation, bool(mine), "decided" if mine else "other-causes", (("names", about),),
+            causes=[cause for cause in causes if cause.kind == "missed"],
+        )  # fmt: skip
 
     def _no_remark(self, expectation: Expectation) -> Checked:
         remarks = [remark for remark in self._remarks if remark.code == expectation.value]

@@ -37,7 +37,7 @@ class OwnProgram(Struct, frozen=True, kw_only=True):
     """How the script is run: as `probe dump` ran it, without what that records.
 
     `threads` are of torch and OpenMP where they are to be others than the script's own; `target` is the GPU
-    that is simulated.
+    that is simulated. `python` is an interpreter that has torch and this package; this one if None.
     """
 
     script: Path
@@ -48,6 +48,7 @@ class OwnProgram(Struct, frozen=True, kw_only=True):
     threads: int | None = None
     target: GpuTarget | None = None
     limit_s: float = LIMIT_S
+    python: Path | None = None
 
 
 class OwnChildError(Exception):
@@ -86,7 +87,13 @@ class ScriptProcess:
             variables |= {"TORCHINDUCTOR_CACHE_DIR": str(caches)}
         if program.threads is not None:
             variables |= {"OMP_NUM_THREADS": str(program.threads)}
-        command = [sys.executable, str(child), str(os.getpid()), str(events), str(asked)]
+        command = [
+            str(program.python or sys.executable),
+            str(child),
+            str(os.getpid()),
+            str(events),
+            str(asked),
+        ]
         command += [json.dumps(to_json(options(self._folder.name))), str(program.script), *program.arguments]
         with self._errors.open("wb") as output:
             self._process = subprocess.Popen(

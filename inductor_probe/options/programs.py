@@ -300,6 +300,7 @@ class ExpectOptions(ProgramOptions, frozen=True):
         reduction_hint: Triton: INNER, OUTER, OUTER_TINY or DEFAULT.
         index_dtype: Triton: indices are int32 or int64.
         bytes_at_most: All kernels read and write no more: 1500000, 1.5MB, 2MiB.
+        cause: Torch decided so, of these nodes or of any: short-inner-range ...
         no_failed_compile: No compile failed; it is always expected.
         no_graph_break: Dynamo compiled it as one graph.
         no_recompile: Nothing was compiled again, as a guard failed.
@@ -316,6 +317,7 @@ class ExpectOptions(ProgramOptions, frozen=True):
     reduction_hint: Annotated[Expected, Typed(metavar="[NODE=]HINT")] = ()
     index_dtype: Annotated[Expected, Typed(metavar="[NODE=]TYPE")] = ()
     bytes_at_most: Annotated[Expected, Typed(metavar="SIZE")] = ()
+    cause: Annotated[Expected, Typed(metavar="[NODE=]CODE")] = ()
     no_failed_compile: bool = False
     no_graph_break: bool = False
     no_recompile: bool = False

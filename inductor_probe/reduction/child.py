@@ -28,7 +28,8 @@ from inductor_probe.capture.own_child import opened, set_hooks
 from inductor_probe.capture.targets.graphs import Graphs, leave_kernels_out
 from inductor_probe.files import write_whole
 from inductor_probe.model.codec import from_json, to_json
-from inductor_probe.reduction.predicates import predicate_of
+from inductor_probe.model.flip import Flip
+from inductor_probe.reduction.predicates import Shown, predicate_of
 from inductor_probe.reduction.program import Program
 from inductor_probe.reduction.search import OverBudgetError, Search
 from inductor_probe.reduction.smaller import Forms
@@ -51,7 +52,7 @@ class ReducingOptions(Struct, frozen=True):
         graph: a compile id, or a part of it; all graphs if empty. jobs: scripts that are asked at once.
         settings: of torch, for the script. imports: modules that candidates import first.
         final: ask the script alone, and reduce nothing.
-        failure, causes: of the unreduced program: see `judging.Case`.
+        failure, causes: of the unreduced program: see `judging.Case`. flips: decisions that are turned.
     """
 
     keep: tuple[str, ...]
@@ -66,6 +67,7 @@ class ReducingOptions(Struct, frozen=True):
     final: bool = False
     failure: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()
+    flips: tuple[Flip, ...] = ()
 
 
 class Reducer:
@@ -104,25 +106,28 @@ class Reducer:
         """Let scripts find the real values of a graph in this file."""
         self._values = Path(file) if file else None
 
-    def ask(self, program: Program) -> Any:
+    def ask(self, program: Program) -> Shown:
         """Return what one program shows."""
-        answers: dict[int, Any] = {}
+        answers: dict[int, Shown] = {}
         self._run([program], answers, stop=lambda _: True, over=False)
         return answers[0]
 
     def first(self, programs: Iterable[Program]) -> tuple[int, Program] | None:
         """Return the first of some programs that shows it: see `search.Asker`."""
-        answers: dict[int, Any] = {}
+        answers: dict[int, Shown] = {}
         made = self._run(programs, answers, stop=lambda answer: answer.holds, over=True)
         place = next((place for place in sorted(answers) if answers[place].holds), None)
         return None if place is None else (place, made[place])
 
     def _run(
-        self, programs: Iterable[Program], answers: dict[int, Any], *, stop: Callable[[Any], bool], over: bool
+        self,
+        programs: Iterable[Program],
+        answers: dict[int, Shown],
+        *,
+        stop: Callable[[Shown], bool],
+        over: bool,
     ) -> dict[int, Program]:
         """Ask programs, several at once, until one stops it and all before it are known."""
-        from inductor_probe.reduction.judging import Shown
-
         left, running, made = enumerate(programs), dict[int, tuple[int, str]](), dict[int, Program]()
         best: int | None = None
         try:
@@ -166,7 +171,7 @@ class Reducer:
                 script.with_suffix(".pt").symlink_to(self._values)
         return name, script
 
-    def _note(self, name: str, answer: Any) -> None:
+    def _note(self, name: str, answer: Shown) -> None:
         row = [name, answer.holds, list(answer.says), list(answer.failure), list(answer.causes)]
         self._tried[name] = row[1:]
         with self._journal.open("a") as file:
@@ -211,7 +216,7 @@ def main() -> None:
 
         with tempfile.TemporaryDirectory(prefix="alone-", dir=folder) as files:
             answer = shown(Path(script), reducer.forks.case, Path(files), arguments)
-        tell("final", **to_json(answer))
+        tell("final", answer=to_json(answer))
     else:
         traced = _captured(script, arguments, folder, threads)
         tell("captured", ending=traced["ending"], graphs=[one["name"] for one in traced["traced"]])
@@ -236,7 +241,7 @@ def _import_torch(options: ReducingOptions, folder: Path) -> int:
         torch.compile(lambda x: (x + 1).sum())(torch.ones(3))
     build_kernels()
     torch._dynamo.reset()
-    set_hooks(options.settings, (), EventLog(folder))
+    set_hooks(options.settings, options.flips, EventLog(folder))
     config.compile_threads = 1  # several scripts are compiled at once
     gc.collect()
     gc.freeze()

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 from msgspec import Struct
+from msgspec.structs import replace
 
 from inductor_probe.accuracy_checks.child import ALWAYS, Judge
 from inductor_probe.accuracy_checks.options import AccuracyOptions
@@ -35,13 +36,18 @@ from inductor_probe.capture.own_child import set_hooks
 from inductor_probe.capture.process import end_with
 from inductor_probe.capture.targets.graphs import Graphs, leave_kernels_out
 from inductor_probe.errors import ProbeError
+from inductor_probe.measuring.own_calls import compare_programs
+from inductor_probe.measuring.script_process import OwnProgram
 from inductor_probe.model.codec import from_json
+from inductor_probe.model.comparison import Comparison
 from inductor_probe.model.expectation import Expectation
 from inductor_probe.model.manifest import CompileFailure
+from inductor_probe.model.own_call import NoOwnCall
 from inductor_probe.model.timing import Series
 from inductor_probe.reader.debug_dir import read_run
-from inductor_probe.reduction.predicates import Predicate
+from inductor_probe.reduction.predicates import OtherWay, Predicate, Shown
 from inductor_probe.report.words.expect import checked_sentence
+from inductor_probe.report.words.own_call import why_no_own_call
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\b[A-Za-z_]+_\d+\b")
 _LONGEST, _MOST = 500, 30
@@ -50,21 +56,6 @@ _SAME_WORDS = 6
 """Of the message of a failure; behind them it names what differs from program to program."""
 _WRONG = "wrong: "
 _RECOMPILE = Expectation("no-recompile")
-
-
-class Shown(Struct, frozen=True):
-    """What a script showed.
-
-    Attributes:
-        holds: whether all predicates hold. says: a sentence for each that was asked.
-        failure: of a compile: stage, exception, message without what varies.
-        causes: operators that are wrong; causes of decisions that are not as expected.
-    """
-
-    holds: bool
-    says: tuple[str, ...] = ()
-    failure: tuple[str, ...] = ()
-    causes: tuple[str, ...] = ()
 
 
 class Case(Struct, frozen=True):
@@ -86,7 +77,7 @@ class Case(Struct, frozen=True):
 
 
 def shown(script: Path, case: Case, folder: Path, arguments: Sequence[str] = ()) -> Shown:
-    """Run a script, and return what it shows; in a process that ends with it, and leaves files in a folder."""
+    """Run a script, and return what it shows; in a process that ends with it. Its files are in a folder."""
     torch.set_num_threads(case.threads)
     sys.argv = [str(script), *arguments]
     judging = _Judging(script, case, folder)
@@ -136,7 +127,9 @@ class _Judging:
                     recorded(self._script.name, "recording", out=self._folder, record=records)
                 )
                 if not self._case.built:
-                    Graphs(EventLog(self._folder), lambda _: True).hook(sys.modules["torch._inductor.output_code"])
+                    Graphs(EventLog(self._folder), lambda _: True).hook(
+                        sys.modules["torch._inductor.output_code"]
+                    )
                     around.callback(leave_kernels_out())
                 self._raised = self._execute()
             self._compiled = Run(read_run(results[0].run))
@@ -146,6 +139,8 @@ class _Judging:
         """Run the script; return what it raised."""
         try:
             runpy.run_path(str(self._script), run_name="__main__")
+        except SystemExit as error:
+            return f"it ends with status {error.code}" if error.code else ""
         except Exception as error:  # of a script that is to fail, too
             return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
         return ""
@@ -221,27 +216,43 @@ class _Judging:
         return self._is_same([f"{_WRONG}{name}" for name in (mine if self._case.causes else mine[:1])])
 
     def _is_slow(self, one: Predicate) -> bool:
-        """Time the call of the script against eager; the whole interval has to be beyond the ratio."""
+        """Time the call of the script; the whole interval has to be beyond the ratio."""
+        wanted = (("0/0", ".backward()" in self._script.read_text()),)
+        answer = self._against_eager(wanted) if one.other is None else self._against(one.other, wanted)
+        if isinstance(answer, str):
+            self.says.append(f"its call cannot be timed{f': {answer}' if answer else ''}")
+            return False
+        interval = f"{answer.low:.3g} to {answer.high:.3g}"
+        self.says.append(f"the compiled call takes {answer.ratio:.3g} times as long ({interval})")
+        return answer.low >= one.ratio and answer.verdict != "INVALID"
+
+    def _against_eager(self, wanted: Sequence[tuple[str, bool]]) -> Comparison | str:
+        """Return how long the call takes against eager's, or why that is not known."""
         events: list[dict[str, Any]] = []
-        backward = ".backward()" in self._script.read_text()
-        request = OwnRequest((("0/0", backward),), seconds=self._case.seconds, most=2)
+        request = OwnRequest(tuple(wanted), seconds=self._case.seconds, most=2)
         own = OwnCalls(request, partial(_add, events))
         own.install()
         raised = self._execute()
         if not raised:
             own.at_end("ended")
         series = next((event["series"] for event in events if event["event"] == "series"), None)
-        if series is None:
-            self.says.append(f"its call cannot be timed{f': {raised}' if raised else ''}")
-            return False
-        comparison = conclude([from_json(Series, series)])
-        interval = f"{comparison.low:.3g} to {comparison.high:.3g}"
-        self.says.append(f"the compiled call takes {comparison.ratio:.3g} times as long ({interval})")
-        return comparison.low >= one.ratio and comparison.verdict != "INVALID"
+        return raised if series is None else conclude([from_json(Series, series)])
+
+    def _against(self, other: OtherWay, wanted: Sequence[tuple[str, bool]]) -> Comparison | str:
+        """Return how long the call takes against that of the script run another way, lap by lap."""
+        program = OwnProgram(script=self._script, arguments=tuple(sys.argv[1:]), variables={})
+        otherwise = replace(
+            program, settings=other.settings, variables=dict(other.variables), flips=other.flips,
+            python=other.python,
+        )  # fmt: skip
+        pair = compare_programs(
+            otherwise, program, (wanted, wanted), budget=self._case.seconds, margin=0.01, processes=1
+        )
+        return why_no_own_call(pair) if isinstance(pair, NoOwnCall) else pair.comparison
 
 
 def _error(fault: Mapping[str, Any]) -> float:
-    """Return how far a fault is off, relative to what is right there; a size or dtype that differs is most."""
+    """Return how far a fault is off, relative to what is right there; infinite for another size or dtype."""
     error = fault["judged"].get("compiled_error")
     return float(error[1]) if error else math.inf
 
