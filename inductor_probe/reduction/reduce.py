@@ -69,7 +69,7 @@ def reduce(options: ReduceOptions, progress: Progress) -> Reduction:
     if not keep:
         raise ProbeError("nothing is to be kept", "for example --keep wrong, or --keep 'expect: --kernels 3'")
     predicates = [predicate_of(text) for text in keep]
-    program, graph = _program(options)
+    program, graph = program_of(options)
     target = (options.output or Path(f"{program.script.stem}_small.py")).absolute()
     _check_target(target, program.script)
     begin = time.monotonic()
@@ -135,7 +135,7 @@ def reduce(options: ReduceOptions, progress: Progress) -> Reduction:
     )
 
 
-def _program(options: ReduceOptions) -> tuple[OwnProgram, str]:
+def program_of(options: ReduceOptions) -> tuple[OwnProgram, str]:
     """Return how the script is run, and the compile id of the graph that was named, if one was.
 
     Raises:
