@@ -85,17 +85,19 @@ if TYPE_CHECKING:
     from inductor_probe.model.bench import BenchSettings
     from inductor_probe.model.whatif import Candidate
     from inductor_probe.op_checks.graphs import OpRecorder, compile_graph, trace_op
+    from inductor_probe.reduction.bisection import Bisection, bisect
     from inductor_probe.reduction.reduce import Reduction, reduce
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Accuracy", "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "CheckedKernels",
-    "Compare", "CompileTimeRows", "ConfigSweeps", "CppProgram", "Diff", "Expectations", "Explanations",
-    "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError",
+    "Accuracy", "Asm", "Bench", "BenchSettings", "Bisection", "Candidate", "Causes", "Check",
+    "CheckedKernels", "Compare", "CompileTimeRows", "ConfigSweeps", "CppProgram", "Diff", "Expectations",
+    "Explanations", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError",
     "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError",
     "Profiles", "Reduction", "Report", "ResultHistory", "ResultRows", "RewriteRows", "Run", "RunList",
     "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "accuracy", "ask_compiler", "asm", "bench_kernel",
+    "bisect",
     "candidates_of", "check", "check_kernel", "check_op", "compare", "compile_graph", "compile_time",
     "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp", "find_kernel", "find_kernels",
     "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run",
@@ -134,6 +136,7 @@ _MODULES = {
     "model.bench": "BenchSettings",
     "model.whatif": "Candidate",
     "op_checks.graphs": "OpRecorder compile_graph trace_op",
+    "reduction.bisection": "Bisection bisect",
     "reduction.reduce": "Reduction reduce",
 }
 """Where each name is defined; those that are not here are verbs of `api.verbs`."""

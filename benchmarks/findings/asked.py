@@ -25,6 +25,7 @@ from typing import Any
 
 from benchmarks.findings.patches import PATCHES, copy_of, patched, replace
 from benchmarks.sweeps import op_db, recorders_worker, worker
+from inductor_probe.capture.targets.graphs import leave_kernels_out
 
 NETWORKS = "findings_networks::"
 VECTOR_BITS = {"avx2": 256, "avx512": 512}
@@ -144,7 +145,7 @@ def main() -> None:
         worker.compiler(None)  # imports inductor
         for setting in ("capture_dynamic_output_shape_ops", "capture_scalar_outputs"):
             setattr(importlib.import_module("torch._dynamo.config"), setting, True)
-        worker.skip_compilers()
+        leave_kernels_out()
         asked = Asked(sys.argv[1:])
         for line in sys.stdin:
             name, _, count = line.strip().partition(" ")

@@ -25,6 +25,7 @@ from benchmarks.sweeps import op_db, worker
 from inductor_probe.capture import hooks
 from inductor_probe.capture.events import EVENTS_NAME, EventLog
 from inductor_probe.capture.process import ChildOptions
+from inductor_probe.capture.targets.graphs import leave_kernels_out
 from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.store.decisions import read_decisions
@@ -246,7 +247,7 @@ def main() -> None:
     torch._dynamo.config.capture_scalar_outputs = True
     compilers = "compilers" in options
     if not compilers:
-        worker.skip_compilers()
+        leave_kernels_out()
     names = [each.removeprefix("patch=") for each in options if each.startswith("patch=")]
     patches.apply(*(patches.PATCHES[name] for name in names))
     tree, log = folder / worker.TREE, folder / "staging" / EVENTS_NAME

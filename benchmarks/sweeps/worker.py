@@ -26,6 +26,7 @@ import wrapt
 
 from inductor_probe.capture import hooks, targets
 from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.targets.graphs import leave_kernels_out
 from inductor_probe.machine.targets import find_gpu_target
 
 TREE = "torch_compile_debug"
@@ -47,30 +48,6 @@ class Cases(Protocol):
 
     def attempts(self, name: str, device: str, compiler: _Compiler) -> Iterator[Callable[[], object]]:
         """Yield ways to compile and run the case `name`, best first: the first that works is kept."""
-
-
-class _NoKernel:
-    """Stands where a compiled kernel would; nothing calls it."""
-
-    def __init__(self, *_args: object, **_kwargs: object) -> None: ...
-
-    def __getattr__(self, name: str) -> _NoKernel:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self
-
-    def __call__(self, *_args: object, **_kwargs: object) -> None: ...
-
-
-def skip_compilers() -> None:
-    """Let wrappers load without their kernels: only the text of kernels is wanted."""
-    from torch._inductor.async_compile import AsyncCompile
-    from torch._inductor.codecache import CppPythonBindingsCodeCache
-
-    for name in ("cpp", "cpp_pybinding", "triton", "multi_kernel"):
-        if hasattr(AsyncCompile, name):
-            setattr(AsyncCompile, name, _NoKernel)
-    CppPythonBindingsCodeCache.load_pybinding = _NoKernel  # whole wrappers in C++
 
 
 def compiler(mode: str | None) -> _Compiler:
@@ -173,7 +150,7 @@ def work(module: str, device: str, mode: str | None, build: bool, out: Path) -> 
     cases: Cases = importlib.import_module(module)
     compile_ = compiler(mode)
     if not build and not target:
-        skip_compilers()
+        leave_kernels_out()
     terminal = os.dup(2)
     answers.write("ready\n")
     for line in sys.stdin:

@@ -79,13 +79,14 @@ class Stands:
     """Which FX node's value a buffer has.
 
     `written`: of what is written again, the nodes and operations, in order. `writes`: of each operation the
-    buffers that it writes, with the nodes.
+    buffers that it writes, with the nodes. `of_operation`: all buffers that it reads, and writes.
     """
 
     node: dict[str, str] = field(default_factory=dict)
     operation: dict[str, str] = field(default_factory=dict)
     written: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     writes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    of_operation: dict[str, tuple[set[str], set[str]]] = field(default_factory=dict)
 
 
 def stands_for(lowered: Lowered) -> Stands:
@@ -97,6 +98,9 @@ def stands_for(lowered: Lowered) -> Stands:
     real = lowered.lowering.scheduler.mutation_real_name  # of what was written again, and has another name
     for scheduled in lowered.lowering.scheduler.nodes:
         for operation in scheduled.get_nodes():
+            reads = {dep.name for dep in operation.read_writes.reads}
+            outputs = {buffer.get_name() for buffer in operation.get_outputs()}
+            stands.of_operation[operation.get_name()] = reads, outputs
             for buffer in operation.get_outputs():
                 name, origin = buffer.get_name(), getattr(buffer.node, "origin_node", None)
                 computed[name] = operation.get_name()
@@ -173,6 +177,7 @@ class _Checker:
         self._order = {node.name: place for place, node in enumerate(nodes)}
         self._done: set[str] = set()
         self._launched: set[str] = set()
+        self._spoiled: set[str] = set()  # what was computed wrong, and has no node to be put right by
         self._writes = written_arguments(lowered.module)
         self._kernels: dict[str, list[list[str]]] = {}
         for name, operations in lowered.launches:
@@ -189,12 +194,14 @@ class _Checker:
             names: in its arguments, in order. given: those that get its result. values: of the variables.
         """
         if self._kernels.get(kernel):
-            launch = [*self._written_by_kernel(self._kernels[kernel].pop(0), values)]
+            operations = self._kernels[kernel].pop(0)
+            launch = [*self._written_by_kernel(operations, values)]
         else:
             launch = [*self._written_by_call(kernel, names, given, values)]
+            operations = [operation for _, _, operation, _ in launch]
         if launch:
             launch.sort(key=lambda one: self._order[one[1]])
-            self._compare(line, kernel, launch)
+            self._compare(line, kernel, launch, operations)
 
     def _written_by_kernel(self, operations: list[str], values: dict[str, Any]) -> Iterator[_Write]:
         """Yield what a kernel wrote, which computes some operations: of several writes the last one.
@@ -232,28 +239,42 @@ class _Checker:
                 self._done.add(name)
                 yield name, self._stands.node[name], self._stands.operation[name], tensor.detach()
 
-    def _compare(self, line: int, kernel: str, launch: list[_Write]) -> None:
-        """Compare what a launch wrote with what eager has there, and put that there."""
+    def _following(self, buffers: set[str], operations: list[str]) -> set[str]:
+        """Return some buffers, with those that operations compute from them."""
+        following = {*buffers}
+        for operation in operations:
+            reads, writes = self._stands.of_operation.get(operation, (set(), set()))
+            following |= writes if reads & following else set()
+        return following
+
+    def _compare(self, line: int, kernel: str, launch: list[_Write], operations: list[str]) -> None:
+        """Compare what a launch wrote with what eager has there, and put that there.
+
+        A sum that a mean is made of by the next launch has no node: where it was wrong, so is the mean.
+        """
         self._found.written[line], self._found.kernels[line] = [one[0] for one in launch], kernel
-        suspects = []
+        suspects, put_right = [], set()
+        spoiled = self._following(self._spoiled, operations)
         for buffer, node, operation, tensor in launch:
             right = self._values.value(node)
             if right is None or (right.shape, right.dtype) != (tensor.shape, tensor.dtype):
                 self._found.unknown.append(buffer)
                 continue
             self._found.compared += 1
-            if judge(right, tensor).verdict != RIGHT:
+            if buffer not in spoiled and judge(right, tensor).verdict != RIGHT:
                 suspects.append(
                     WrongBuffer(buffer, node, operation, kernel, line, Judged(RIGHT), tensor.clone())
                 )
             tensor.copy_(right)
-        if suspects:
-            self._judge(suspects)
+            put_right.add(buffer)
+        wrong = self._judge(suspects) if suspects else set()
+        self._spoiled = self._following(spoiled | wrong, operations) - put_right
         self._launched |= {node for _, node, _, _ in launch}
 
-    def _judge(self, suspects: list[WrongBuffer]) -> None:
-        """Judge buffers by what the launch computes in float64, from what it reads: what others wrote before.
+    def _judge(self, suspects: list[WrongBuffer]) -> set[str]:
+        """Return which buffers are wrong, by what the launch computes in float64.
 
+        It computes that from what it reads: what others wrote before.
         Of `e = x.exp(); e / e.sum(-1)` in one kernel, `e` may be overwritten there by the quotient.
         """
         part = Part(self._graph, [one.node for one in suspects], self._launched, self._known)
@@ -275,6 +296,7 @@ class _Checker:
         if wrong:
             part = Part(self._graph, [one.node for one in wrong], self._launched, self._known)
             self._found.wrong.append((wrong, part))
+        return {one.buffer for one in wrong}
 
     def _known(self, node: Any) -> Any:
         """Return the value of a node that a launch reads."""

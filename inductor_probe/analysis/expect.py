@@ -16,6 +16,7 @@ from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.links import nodes_of
 from inductor_probe.analysis.names import ANYTHING, KERNEL_FIRST, not_found, resolve
 from inductor_probe.analysis.run_remarks import failed_compiles, never_finished, run_remarks
+from inductor_probe.catalogue import kinds_with
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.code import CppFacts, TritonFacts
@@ -66,6 +67,7 @@ class GraphExpectations:
             "reduction-hint": self._of_kernels,
             "index-dtype": self._of_kernels,
             "bytes-at-most": self._bytes,
+            "cause": self._cause,
             "no-remark": self._no_remark,
         }
 
@@ -175,8 +177,9 @@ class GraphExpectations:
         rows = [row for row in self._rows() if row.backend == "extern"]
         if expectation.kind == "no-fallback":
             rows = [row for row in rows if row.kind == "fallback"]
-        names = tuple(row.name for row in rows)
+        names, nodes = tuple(row.name for row in rows), {node for row in rows for node in row.nodes}
         causes = [cause for cause in self._why((), "fallback") if cause.outcome in ("extern", None)]
+        causes = [one for one in causes if nodes & {subject.name for subject in one.subjects}] or causes
         remarks = [remark for row in rows for remark in row.remarks]
         code = "extern" if names else "no-extern"
         return _Answer(not names, code, (("names", names),) if names else (), causes=causes, remarks=remarks)
@@ -207,6 +210,20 @@ class GraphExpectations:
             total += row.moved
         numbers: _Numbers = (("bytes", total), ("limit", expectation.limit))
         return _Answer(total <= expectation.limit, "bytes", numbers)
+
+    def _cause(self, expectation: Expectation) -> _Answer:
+        code = expectation.value or ""
+        kinds = kinds_with(code)
+        causes = [cause for kind in kinds for cause in self._why(expectation.subjects, kind)]
+        mine = [cause for cause in causes if cause.decision and cause.decision.cause == code]
+        recorders = self._graph.decisions.recorders if self._graph.decisions else ()
+        if not mine and not {*kinds} <= {*recorders}:
+            return _Answer(None, "no-recorder", (("kinds", kinds),))
+        about = tuple(dict.fromkeys("+".join(subject.name for subject in one.subjects) for one in mine))
+        return _Answer(
+            bool(mine), "decided" if mine else "other-causes", (("names", about),),
+            causes=[cause for cause in causes if cause.kind == "missed"],
+        )  # fmt: skip
 
     def _no_remark(self, expectation: Expectation) -> _Answer:
         remarks = [remark for remark in self._remarks if remark.code == expectation.value]

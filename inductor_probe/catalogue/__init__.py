@@ -62,6 +62,14 @@ def causes_of(kind: DecisionKind) -> Mapping[str, Cause]:
     return {cause.code: cause for cause in kind_of(kind).causes}
 
 
+def kinds_with(code: str) -> tuple[DecisionKind, ...]:
+    """Return the kinds that have a cause; raise NotFoundError, with near names, where none has."""
+    kinds = tuple(kind for kind in KINDS if code in causes_of(kind))
+    if not kinds:
+        raise NotFoundError(f"no cause has the code {code}", near_names(code, codes()))
+    return kinds
+
+
 def check_kinds(kinds: Iterable[str]) -> None:
     """Raise NotFoundError, with near names, where one of them is no kind of decision."""
     for kind in kinds:

@@ -78,6 +78,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Is it right": {
         "accuracy": ("programs", "Is a program right compiled? If not: which operator, line and layer."),
         "reduce": ("programs", "The smallest program that still shows it: wrong, slow, a decision ..."),
+        "bisect": ("programs", "Which build of torch, setting or decision makes the difference?"),
         "check-op": ("op_check", "Run PyTorch's own samples of operators eager and compiled."),
     },
     "Is this machine fit": {

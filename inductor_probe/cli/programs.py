@@ -22,6 +22,7 @@ from inductor_probe.errors import ExitCode
 from inductor_probe.options.fields import Typed
 from inductor_probe.options.programs import (
     AccuracyOptions,
+    BisectOptions,
     CompileTimeOptions,
     ExpectOptions,
     OverviewOptions,
@@ -130,3 +131,19 @@ def reduce(options: ReduceOptions, *, output_format: OutputFormat) -> int:
     with progress_line() as progress:
         answer = ip.reduce(options, progress=progress)
     return give(answer, output_format, ok=answer.record.holds)
+
+
+@verb(BisectOptions)
+def bisect(options: BisectOptions, *, output_format: OutputFormat) -> int:
+    """Which build of torch, which setting, which decision makes the difference?
+
+    SCRIPT is asked under two or more builds (--python, --torch), and the two are named between which
+    --keep comes or goes; or as it is and with several settings (--set, --env, --settings), of which those
+    are named that it takes; or decisions of run A are turned as they are in run B (--runs). The dumps of
+    the pair are compared at the end, with the causes on both sides.
+
+    Exit status 1 if there is no difference.
+    """
+    with progress_line() as progress:
+        answer = ip.bisect(options, progress=progress)
+    return give(answer, output_format, ok=bool(answer.record.pair))

@@ -33,7 +33,7 @@ class OwnProgram(Struct, frozen=True, kw_only=True):
     """How the script is run: as `probe dump` ran it, without what that records.
 
     `threads` are of torch and OpenMP where they are to be others than the script's own; `target` is the GPU
-    that is simulated.
+    that is simulated. `python` is an interpreter that has torch and this package; this one if None.
     """
 
     script: Path
@@ -44,6 +44,7 @@ class OwnProgram(Struct, frozen=True, kw_only=True):
     threads: int | None = None
     target: GpuTarget | None = None
     limit_s: float = LIMIT_S
+    python: Path | None = None
 
 
 class OwnChildError(Exception):
@@ -81,7 +82,7 @@ class ScriptProcess:
         asked = json.dumps(to_json(options(self._folder.name)))
 
         def command(*pipes: str) -> list[str]:
-            own = [sys.executable, str(child), str(os.getpid()), *pipes, asked]
+            own = [str(program.python or sys.executable), str(child), str(os.getpid()), *pipes, asked]
             return [*own, str(program.script), *program.arguments]
 
         self._child = Child(command, environment=variables, output=Path(self._folder.name, "output"))

@@ -22,7 +22,8 @@ from inductor_probe.model.span import Problem
 
 ExpectationKind: TypeAlias = Literal[
     "kernels", "vectorised", "fused", "layout", "no-copy", "no-extern", "no-fallback", "reduction-hint",
-    "index-dtype", "bytes-at-most", "no-failed-compile", "no-graph-break", "no-recompile", "no-remark",
+    "index-dtype", "bytes-at-most", "cause", "no-failed-compile", "no-graph-break", "no-recompile",
+    "no-remark",
 ]  # fmt: skip
 EXPECTATION_KINDS: tuple[ExpectationKind, ...] = get_args(ExpectationKind)
 OF_RUNS: tuple[ExpectationKind, ...] = ("no-failed-compile", "no-graph-break", "no-recompile")
@@ -42,6 +43,7 @@ class _Form(NamedTuple):
 
 
 _ANY: tuple[str, ...] = ()
+_NUMBERS: tuple[ExpectationKind, ...] = ("kernels", "bytes-at-most")
 _FORMS: Mapping[ExpectationKind, _Form] = {
     "kernels": _Form(0, 0, _ANY, "1"),
     "vectorised": _Form(0, 1, None, "op0"),
@@ -53,6 +55,7 @@ _FORMS: Mapping[ExpectationKind, _Form] = {
     "reduction-hint": _Form(0, 1, ("INNER", "OUTER", "OUTER_TINY", "DEFAULT"), "INNER"),
     "index-dtype": _Form(0, 1, ("int32", "int64"), "int32"),
     "bytes-at-most": _Form(0, 0, _ANY, "1.5MB"),
+    "cause": _Form(0, 2, _ANY, "op0=short-inner-range"),
     "no-failed-compile": _Form(0, 0, None, ""),
     "no-graph-break": _Form(0, 0, None, ""),
     "no-recompile": _Form(0, 0, None, ""),
@@ -71,7 +74,7 @@ class Expectation(Struct, frozen=True):
     Attributes:
         kind: of what. subjects: about whom: nodes, kernels, a buffer; empty for all of a graph or run.
         value: what it is to be, for a kind that has one: a number of kernels or bytes, a memory format, a
-            hint, a type, the code of a remark.
+            hint, a type, the code of a cause or remark.
     """
 
     kind: ExpectationKind
@@ -102,7 +105,7 @@ def expectation_of(kind: ExpectationKind, text: str) -> Expectation:
         rest, _, value = rest.rpartition("=")
         if form.values and value not in form.values:
             raise ProbeError(f"invalid --{kind} {text}", near_names(value, form.values))
-        value = _number(kind, value) if not form.values else value
+        value = _number(kind, value) if kind in _NUMBERS else value
     subjects = tuple(name for name in re.split(r"[+,]", rest) if name)
     if not form.least <= len(subjects) <= form.most:
         example = f"--{kind} {form.example}".rstrip()

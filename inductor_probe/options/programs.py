@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, field
 from inductor_probe.model.expectation import EXPECTATION_KINDS
 from inductor_probe.model.flip import FLIP_KINDS, Flip, flip_of
 from inductor_probe.options.fields import (
+    LIST,
     PYTHON,
     Args,
     Budget,
@@ -267,6 +268,33 @@ class ReduceOptions(ProgramOptions, frozen=True):
     trust: Trust = False
 
 
+class BisectOptions(Struct, frozen=True):
+    """Between what `probe bisect` looks for the change.
+
+    Attributes:
+        program: A script. --set and --env hold under each build; without builds they are looked through.
+        keep: What is looked for, as `probe reduce` says it: wrong, fails, 'expect: OPTIONS' ...
+        pythons: An interpreter with a build of torch; in order, two or more.
+        torch: Releases, in order: 2.11,2.12; an environment is made of each, and stays.
+        settings: A file of lines NAME=VALUE; of two, the first is what the other is compared with.
+        runs: Which decisions of A, turned as they are in B, make the difference?
+    """
+
+    program: Annotated[Target, Typed("script", "[SCRIPT")] = None
+    args: Annotated[Args, Typed(metavar="[-- ARGS]]")] = ()
+    cases: Cases = ()
+    keep: Annotated[Sequence[str], Typed(metavar="PREDICATE")] = ()
+    pythons: Annotated[Sequence[Path], Typed("python", "PATH", "--python")] = ()
+    torch: Annotated[Sequence[str], LIST] = ()
+    knobs: Knobs = field(default_factory=dict)
+    env: Variables = field(default_factory=dict)
+    settings: Annotated[Sequence[Path], Typed(metavar="FILE")] = ()
+    runs: Annotated[tuple[Any, Any] | None, Typed(metavar="A B")] = None
+    imports: Imports = ()
+    out: Out | None = None
+    trust: Trust = False
+
+
 class ProfileOptions(ProgramOptions, frozen=True):
     """What `probe profile` measures.
 
@@ -300,6 +328,7 @@ class ExpectOptions(ProgramOptions, frozen=True):
         reduction_hint: Triton: INNER, OUTER, OUTER_TINY or DEFAULT.
         index_dtype: Triton: indices are int32 or int64.
         bytes_at_most: All kernels read and write no more: 1500000, 1.5MB, 2MiB.
+        cause: Torch decided so, of these nodes or of any: short-inner-range ...
         no_failed_compile: No compile failed; it is always expected.
         no_graph_break: Dynamo compiled it as one graph.
         no_recompile: Nothing was compiled again, as a guard failed.
@@ -316,6 +345,7 @@ class ExpectOptions(ProgramOptions, frozen=True):
     reduction_hint: Annotated[Expected, Typed(metavar="[NODE=]HINT")] = ()
     index_dtype: Annotated[Expected, Typed(metavar="[NODE=]TYPE")] = ()
     bytes_at_most: Annotated[Expected, Typed(metavar="SIZE")] = ()
+    cause: Annotated[Expected, Typed(metavar="[NODE=]CODE")] = ()
     no_failed_compile: bool = False
     no_graph_break: bool = False
     no_recompile: bool = False

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -24,9 +25,11 @@ from msgspec.structs import replace
 
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.own_child import opened, set_hooks
+from inductor_probe.capture.targets.graphs import Graphs, leave_kernels_out
 from inductor_probe.files import write_whole
-from inductor_probe.model.codec import from_json
-from inductor_probe.reduction.predicates import predicate_of
+from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.flip import Flip
+from inductor_probe.reduction.predicates import Shown, predicate_of
 from inductor_probe.reduction.program import Program
 from inductor_probe.reduction.search import OverBudgetError, Search
 from inductor_probe.reduction.smaller import Forms
@@ -49,6 +52,7 @@ class ReducingOptions(Struct, frozen=True):
         graph: a compile id, or a part of it; all graphs if empty. jobs: scripts that are asked at once.
         settings: of torch, for the script. imports: modules that candidates import first.
         final: ask the script alone, and reduce nothing.
+        failure, causes: of the unreduced program: see `judging.Case`. flips: decisions that are turned.
     """
 
     keep: tuple[str, ...]
@@ -61,6 +65,9 @@ class ReducingOptions(Struct, frozen=True):
     settings: tuple[tuple[str, str], ...] = ()
     imports: tuple[str, ...] = ()
     final: bool = False
+    failure: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    flips: tuple[Flip, ...] = ()
 
 
 class Reducer:
@@ -79,7 +86,10 @@ class Reducer:
         keep = tuple(map(predicate_of, options.keep))
         timed = any(one.kind == "slow" for one in keep)
         self.forks = Forks(
-            Case(keep, threads, any(one.is_built for one in keep)), 1 if timed else options.jobs, 600.0
+            Case(keep, threads, any(one.is_built for one in keep), options.failure, options.causes),
+            jobs=1 if timed else options.jobs,
+            limit_s=600.0,
+            folder=self._folder,
         )
         self._values: Path | None = None
         self._copied = False
@@ -96,25 +106,28 @@ class Reducer:
         """Let scripts find the real values of a graph in this file."""
         self._values = Path(file) if file else None
 
-    def ask(self, program: Program) -> Any:
+    def ask(self, program: Program) -> Shown:
         """Return what one program shows."""
-        answers: dict[int, Any] = {}
+        answers: dict[int, Shown] = {}
         self._run([program], answers, stop=lambda _: True, over=False)
         return answers[0]
 
     def first(self, programs: Iterable[Program]) -> tuple[int, Program] | None:
         """Return the first of some programs that shows it: see `search.Asker`."""
-        answers: dict[int, Any] = {}
+        answers: dict[int, Shown] = {}
         made = self._run(programs, answers, stop=lambda answer: answer.holds, over=True)
         place = next((place for place in sorted(answers) if answers[place].holds), None)
         return None if place is None else (place, made[place])
 
     def _run(
-        self, programs: Iterable[Program], answers: dict[int, Any], *, stop: Callable[[Any], bool], over: bool
+        self,
+        programs: Iterable[Program],
+        answers: dict[int, Shown],
+        *,
+        stop: Callable[[Shown], bool],
+        over: bool,
     ) -> dict[int, Program]:
         """Ask programs, several at once, until one stops it and all before it are known."""
-        from inductor_probe.reduction.judging import Shown
-
         left, running, made = enumerate(programs), dict[int, tuple[int, str]](), dict[int, Program]()
         best: int | None = None
         try:
@@ -158,7 +171,7 @@ class Reducer:
                 script.with_suffix(".pt").symlink_to(self._values)
         return name, script
 
-    def _note(self, name: str, answer: Any) -> None:
+    def _note(self, name: str, answer: Shown) -> None:
         row = [name, answer.holds, list(answer.says), list(answer.failure), list(answer.causes)]
         self._tried[name] = row[1:]
         with self._journal.open("a") as file:
@@ -201,8 +214,9 @@ def main() -> None:
     if options.final:
         from inductor_probe.reduction.judging import shown
 
-        answer = shown(Path(script), reducer.forks.case)
-        tell("final", holds=answer.holds, says=answer.says)
+        with tempfile.TemporaryDirectory(prefix="alone-", dir=folder) as files:
+            answer = shown(Path(script), reducer.forks.case, Path(files), arguments)
+        tell("final", answer=to_json(answer))
     else:
         traced = _captured(script, arguments, folder, threads)
         tell("captured", ending=traced["ending"], graphs=[one["name"] for one in traced["traced"]])
@@ -221,13 +235,13 @@ def _import_torch(options: ReducingOptions, folder: Path) -> int:
     torch.set_num_threads(1)
     for name in _LOADED:
         import_module(name)
-    from inductor_probe.reduction.judging import kernels_left_out
-
     config: Any = sys.modules["torch._inductor.config"]
-    with kernels_left_out(), config.patch({"fx_graph_cache": False}):
+    build_kernels = leave_kernels_out()
+    with config.patch({"fx_graph_cache": False}):
         torch.compile(lambda x: (x + 1).sum())(torch.ones(3))
+    build_kernels()
     torch._dynamo.reset()
-    set_hooks(options.settings, (), EventLog(folder))
+    set_hooks(options.settings, options.flips, EventLog(folder))
     config.compile_threads = 1  # several scripts are compiled at once
     gc.collect()
     gc.freeze()
@@ -242,14 +256,12 @@ def _captured(script: str, arguments: list[str], folder: Path, threads: int) -> 
         try:
             import torch
 
-            from inductor_probe.capture.targets.graphs import Graphs
-            from inductor_probe.reduction.judging import kernels_left_out
             from inductor_probe.reduction.traced import capture
 
             torch.set_num_threads(threads)
             Graphs(EventLog(folder), lambda _: True).hook(sys.modules["torch._inductor.output_code"])
-            with kernels_left_out():
-                answer.write_text(json.dumps(capture(script, arguments, folder)))
+            leave_kernels_out()
+            answer.write_text(json.dumps(capture(script, arguments, folder)))
         except BaseException:
             traceback.print_exc()
         finally:
@@ -263,6 +275,7 @@ def _captured(script: str, arguments: list[str], folder: Path, threads: int) -> 
 
 
 def _reduce(options: ReducingOptions, reducer: Reducer, rows: list[Any], tell: Callable[..., None]) -> None:
+    from inductor_probe.reduction.judging import operators_in
     from inductor_probe.reduction.traced import Traced
 
     graphs = [_importing(from_json(Traced, row), options.imports) for row in rows]
@@ -307,15 +320,16 @@ def _reduce(options: ReducingOptions, reducer: Reducer, rows: list[Any], tell: C
 
     better("whole", whole.program)
     made = {one.name: one for one in whole.made}
-    about = {name for one in case.keep for each in one.expected for name in each.subjects}
-    about |= {cause.partition("wrong: ")[2] for cause in shown.causes if cause.startswith("wrong: ")}
+    about = [name for one in case.keep for each in one.expected for name in each.subjects]
+    about += operators_in(shown.causes)
     search = Search(reducer, about, made, better)
     smallest = search.reduced(whole.program)
     named = smallest.renamed()
     reducer.write(smallest if "VALUES[" in smallest.text() else named)
     tell(
         "reduced", lines=len(smallest.lines), of=len(whole.program.lines), asked=reducer.asked,
-        known=reducer.known, over=search.is_over_budget, graph=whole.name,
+        known=reducer.known, over=search.is_over_budget, graph=whole.name, failure=shown.failure,
+        causes=shown.causes,
     )  # fmt: skip
 
 

@@ -21,26 +21,25 @@ from inductor_probe.model.output import Output
 from inductor_probe.model.reduction import ReduceOutput, TriedGraph
 from inductor_probe.options.programs import ReduceOptions
 from inductor_probe.options.verb import Progress, several, takes
+from inductor_probe.reduction.asking import CHILD, PATIENCE_S, asked
 from inductor_probe.reduction.child import ReducingOptions
-from inductor_probe.reduction.predicates import predicate_of
+from inductor_probe.reduction.predicates import Shown, predicate_of
+from inductor_probe.report import shown as views
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.reduce import reduce_page
-from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
     from inductor_probe.api.session import Graph, Run
 
-CHILD = Path(__file__).with_name("child.py")
 _ASKED = "asked.json"
 _SEARCH = ".reduction"
 """Of the folder of a search, beside its target."""
 _VALUES = "VALUES["
 _HEAD = "Reduced by probe reduce from "
 _OF_THREE = 3
-_PATIENCE_S = 3600.0
 
 
-class Reduction(Shown, Struct, frozen=True):
+class Reduction(views.Shown, Struct, frozen=True):
     """The program that is left: see `ReduceOutput`."""
 
     record: ReduceOutput
@@ -71,7 +70,7 @@ def reduce(options: ReduceOptions, progress: Progress) -> Reduction:
     if not keep:
         raise ProbeError("nothing is to be kept", "for example --keep wrong, or --keep 'expect: --kernels 3'")
     predicates = [predicate_of(text) for text in keep]
-    program, graph = _program(options)
+    program, graph = program_of(options)
     target = (options.output or Path(f"{program.script.stem}_small.py")).absolute()
     _check_target(target, program.script)
     begin = time.monotonic()
@@ -108,7 +107,8 @@ def reduce(options: ReduceOptions, progress: Progress) -> Reduction:
         return Reduction(record)
     found = by_name["reduced"]
     times = _OF_THREE if any(one.kind == "slow" for one in predicates) else 1
-    holds, says, back = _final(program, request, times=times, progress=progress)
+    request = replace(request, failure=tuple(found["failure"]), causes=tuple(found["causes"]))
+    shown, back = _final(program, request, times=times, progress=progress)
     text = target.read_text()
     if _VALUES not in text:
         target.with_suffix(".pt").unlink(missing_ok=True)
@@ -117,7 +117,7 @@ def reduce(options: ReduceOptions, progress: Progress) -> Reduction:
     return Reduction(
         ReduceOutput(
             keep=keep,
-            holds=holds,
+            holds=shown.holds,
             script=script,
             file=seen_from(target, Path.cwd()),
             text=text,
@@ -127,7 +127,7 @@ def reduce(options: ReduceOptions, progress: Progress) -> Reduction:
             left=_calls(text),
             asked=found["asked"],
             known=found["known"],
-            says=says,
+            says=shown.says,
             over_budget=found["over"],
             back=back,
             ending=ending,
@@ -136,7 +136,7 @@ def reduce(options: ReduceOptions, progress: Progress) -> Reduction:
     )
 
 
-def _program(options: ReduceOptions) -> tuple[OwnProgram, str]:
+def program_of(options: ReduceOptions) -> tuple[OwnProgram, str]:
     """Return how the script is run, and the compile id of the graph that was named, if one was.
 
     Raises:
@@ -162,7 +162,7 @@ def _program(options: ReduceOptions) -> tuple[OwnProgram, str]:
             arguments = script_arguments(meaning.script, options.args, options.cases, knobs)
             program = OwnProgram(
                 script=meaning.script, arguments=tuple(arguments), settings=tuple(settings.items()),
-                variables=options.env, limit_s=_PATIENCE_S,
+                variables=options.env, limit_s=PATIENCE_S,
             )  # fmt: skip
             return program, ""
         which = open_target(meaning.target)
@@ -236,7 +236,7 @@ def _searched(program: OwnProgram, request: ReducingOptions, progress: Progress,
     """
     progress(f"running {program.script.name}")
     events: list[Event] = []
-    with ScriptProcess(program, CHILD, lambda _: request, patience=request.budget + _PATIENCE_S) as process:
+    with ScriptProcess(program, CHILD, lambda _: request, patience=request.budget + PATIENCE_S) as process:
         try:
             for event in process.events():
                 events.append(event)
@@ -258,39 +258,29 @@ def _searched(program: OwnProgram, request: ReducingOptions, progress: Progress,
 
 def _final(
     program: OwnProgram, request: ReducingOptions, *, times: int, progress: Progress
-) -> tuple[bool, tuple[str, ...], int]:
+) -> tuple[Shown, int]:
     """Ask the file alone, in fresh processes; where it does not show it, the step before, and so on.
 
     Returns:
-        whether the file shows it, what it says, and how many steps were taken back.
+        what the file shows, and how many steps were taken back.
     """
-    target, folder, says = Path(request.target), Path(request.folder), tuple[str, ...]()
+    target, folder, shown = Path(request.target), Path(request.folder), Shown(False)
+    alone = replace(program, script=target, arguments=(), settings=(), variables={})
+    final = replace(request, final=True, settings=())
     for back, step in enumerate(_steps(folder)):
         if back:
             shutil.copyfile(step, target)
         for number in range(times):
             progress(f"asking {target.name} alone ({number + 1} of {times})")
-            holds, says = _alone(program, request, target)
-            if not holds:
+            if not (shown := asked(alone, final)).holds:
                 break
         else:
-            return True, says, back
-    return False, says, len([*_steps(folder)])
+            return shown, back
+    return shown, len([*_steps(folder)])
 
 
 def _steps(folder: Path) -> Iterator[Path]:
     return iter(sorted(folder.glob("step-*.py"), reverse=True))
-
-
-def _alone(program: OwnProgram, request: ReducingOptions, target: Path) -> tuple[bool, tuple[str, ...]]:
-    alone = replace(program, script=target, arguments=(), settings=(), variables={})
-    final = replace(request, final=True, settings=())
-    with ScriptProcess(alone, CHILD, lambda _: final, patience=_PATIENCE_S) as process:
-        try:
-            events = [event for event in process.events() if event["event"] == "final"]
-        except OwnChildError as error:
-            return False, (f"its process ended: {error.message or error.code}",)
-    return events[0]["holds"], tuple(events[0]["says"])
 
 
 def _calls(text: str) -> int:

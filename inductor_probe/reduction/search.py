@@ -83,6 +83,7 @@ class Search:
         """Return the smallest program that was seen to show it, whichever way the search ends."""
         self.program = program
         try:
+            self._leave_near()
             for _ in range(_MOST_ROUNDS):
                 before = self.program
                 self._round()
@@ -96,6 +97,16 @@ class Search:
     def is_over_budget(self) -> bool:
         """Whether there was more to try."""
         return self._phase == "budget"
+
+    def _leave_near(self) -> None:
+        """Leave what is probably enough, before anything is tried that costs a compile of nearly all."""
+        whole = self.program
+        if forms := self._asker.forms(whole):
+            parts = (
+                smaller.only(whole, forms, some, self._made)
+                for some in smaller.around(whole, self._operators)
+            )
+            self._take("operators", (one for one in parts if one and len(one.lines) < len(whole.lines)))
 
     def _round(self) -> None:
         self._repeat("around", smaller.without_frame)
@@ -159,15 +170,6 @@ class Search:
         forms = self._asker.forms(whole)
         if forms is None:
             return
-        near = (
-            smaller.only(whole, forms, some, self._made) for some in smaller.around(whole, self._operators)
-        )
-        if (
-            self._take("operators", (one for one in near if one and len(one.lines) < len(whole.lines)))
-            is not None
-        ):
-            whole = self.program
-            forms = self._asker.forms(whole) or forms
         names = [line.name for line in whole.lines]
         self._by_parts("operators", names, lambda some: smaller.only(whole, forms, some, self._made))
 

@@ -21,6 +21,8 @@ Forms = Mapping[str, "Form | None"]
 """What each name of a call is; None for what is no tensor."""
 
 _SIZES = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+_RARE, _MOST_RARE, _RINGS = 2, 8, 3
+"""A call that so many lines make is rare; so many of those are tried; with neighbours so far around."""
 _OPTIONAL = re.compile(r", \w+ ?= ?(?:[\w.]+|\([^()]*\))(?=[,)])")
 
 
@@ -62,7 +64,7 @@ def only(
         (
             *call,
             *(
-                _as_input(made.get(name), name, form[name])
+                _as_input(made.get(name), name, form[name], backward=program.backward)
                 for name in fresh
                 if name not in {one.name for one in call}
             ),
@@ -72,20 +74,33 @@ def only(
     return replace(program, calls=calls, lines=tuple(lines), outputs=outputs).pruned()
 
 
-def _as_input(made: Input | None, name: str, form: Form | None) -> Input:
+def _as_input(made: Input | None, name: str, form: Form | None, *, backward: bool) -> Input:
     assert form is not None  # noqa: S101 - `only` has asked
-    return replace(made, form=form) if made else Input(name, form)
+    one = replace(made, form=form) if made else Input(name, form)
+    return replace(one, requires_grad=True) if backward and form.is_floating else one
 
 
 def around(program: Program, operators: Collection[str]) -> Iterator[Collection[str]]:
-    """Yield names of lines that call some operators, then with those around them, nearer ones first."""
-    words = [re.compile(rf"(?<![a-z]){re.escape(one.rpartition('.')[2])}(?![a-z])") for one in operators]
-    names = {line.name for line in program.lines if any(word.search(line.code) for word in words)}
-    for _ in range(3 if names else 0):
-        yield names
-        near = {use for line in program.lines if line.name in names for use in line.uses}
-        near |= {line.name for line in program.lines if names & {*line.uses}}
-        names = names | near
+    """Yield names of lines that call what it is about, or what few lines call; then with their neighbours.
+
+    Among layers that are alike it is seldom about what they all do.
+    """
+    about = [re.compile(rf"(?<![a-z]){re.escape(one.rpartition('.')[2])}(?![a-z])") for one in operators]
+    calling = [{line.name for line in program.lines if one.search(line.code)} for one in about]
+    alike: dict[str, set[str]] = {}
+    for line in program.lines:
+        alike.setdefault(re.sub(r"\d+", "", line.code), set()).add(line.name)
+    rare = sorted((names for names in alike.values() if len(names) <= _RARE), key=len)
+    starts = [names for names in (set[str]().union(*calling), *calling, *rare[:_MOST_RARE]) if names]
+    for _ in range(_RINGS):
+        yield from starts
+        starts = [names | _near(program, names) for names in starts]
+
+
+def _near(program: Program, names: Collection[str]) -> set[str]:
+    """Return what some lines use, and the lines that use them."""
+    used = {use for line in program.lines if line.name in names for use in line.uses}
+    return used | {line.name for line in program.lines if not {*line.uses}.isdisjoint(names)}
 
 
 def with_outputs(program: Program, names: Collection[str]) -> Program | None:

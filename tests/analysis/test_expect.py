@@ -52,6 +52,7 @@ def run(name: str) -> ip.Run:
         ("torch-2.13.0-cpu/hflip_cf", "reduction_hint", "INNER", "unknown"),
         # No dump of these has a manifest, or records what torch decided.
         ("torch-2.13.0-cpu/hflip_cf", "no_copy", True, "unknown"),
+        ("torch-2.13.0-cpu/hflip_cf", "cause", "loads-not-vectorised", "unknown"),
         ("torch-2.13.0-cpu/hflip_cf", "no_graph_break", True, "unknown"),
         ("torch-2.13.0-cpu/hflip_cf", "no_recompile", True, "unknown"),
         ("torch-2.6.0-cpu/hflip_sliced", "kernels", 1, "holds"),
@@ -119,6 +120,7 @@ def test_a_name_that_some_graphs_have_is_answered_for_those() -> None:
         ({"layout": "buf0=channel_last"}, "invalid --layout buf0=channel_last", "did you mean channels_last"),
         ({"no_remark": "noncontiguous"}, "invalid --no-remark noncontiguous", "noncontiguous-access"),
         ({"bytes_at_most": "a lot"}, "invalid --bytes-at-most a lot", "write --bytes-at-most 1.5MB"),
+        ({"cause": "short-iner-range"}, "no cause has the code short-iner-range", "short-inner-range"),
         ({"index_dtype": "int16"}, "invalid --index-dtype int16", "int32"),
         ({"no_copy": "buf0"}, "invalid --no-copy buf0", "write --no-copy"),
         ({}, "nothing is expected", "kernels=1"),
@@ -135,7 +137,7 @@ def test_every_kind_is_written_as_its_option() -> None:
     texts = {
         "kernels": "1", "fused": "op0+op1", "layout": "buf0=contiguous", "reduction-hint": "op0=INNER",
         "index-dtype": "int64", "bytes-at-most": "1500000", "no-remark": "noncontiguous-access",
-        "vectorised": "op0",
+        "cause": "op0=no-kernel", "vectorised": "op0",
     }  # fmt: skip
     for kind in EXPECTATION_KINDS:
         text = texts.get(kind, "")

@@ -49,6 +49,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "overview": ("cpu", "--budget", "300ms"),
     "compile-time": ("cpu",),
     "reduce": ("cpu", "--keep", "run: grep -q conv2d"),
+    "bisect": ("network.py", "--keep", "expect: --vectorised", "--set", "inductor.cpp.simdlen=1"),
     "accuracy": ("cpu", "--no-try"),
     "profile": ("cpu", "--budget", "300ms"),
     "bench-kernel": ("cpu", *BRIEF),

@@ -41,6 +41,7 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "overview": (("RUN",), ("RUN", "--again"), ("RUN/evil.py",)),
     "compile-time": (("RUN",), ("RUN/evil.py",)),
     "reduce": (("RUN", "--keep", "fails"), ("RUN/evil.py", "--keep", "fails")),
+    "bisect": (("RUN", "--keep", "fails", *SETTING), ("--runs", "RUN", "RUN", "--keep", "fails")),
     "accuracy": (("RUN",), ("RUN/evil.py",), ("train", "--case", "x")),
     "expect": (
         ("RUN", "--kernels", "1"),

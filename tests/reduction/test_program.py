@@ -119,7 +119,7 @@ def test_predicates_are_those_of_probe_expect() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "rong", "wrong: x", "expect", "expect: --kernel 3", "expect: --kernels x", "slow: 0.5", "not fails"],
+    ["", "rong", "fails: x", "expect", "expect: --kernel 3", "expect: --kernels x", "slow: 0.5", "not fails"],
 )
 def test_a_predicate_that_means_nothing_is_refused_with_what_to_write(text: str) -> None:
     with pytest.raises(ProbeError) as caught:

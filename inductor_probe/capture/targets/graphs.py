@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,45 @@ from typing import Any
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.torch_places import wrap
 
+_COMPILERS = {
+    "torch._inductor.async_compile": ("AsyncCompile", ("cpp", "cpp_pybinding", "triton", "multi_kernel")),
+    "torch._inductor.codecache": ("CppPythonBindingsCodeCache", ("load_pybinding",)),  # wrappers in C++
+}
 _NO_KERNEL = re.compile(r"Could not run '(?P<operator>[\w:.]+)'")
 """What c10's dispatcher says of an operator without a kernel, before a list of all devices that have one."""
 LARGEST_BYTES = 256 << 20
 _GRAPH = "_inductor_probe_graph"
 _OF_SCRIPT = "triton_kernel_wrapper"
 """In names of the operators that launch a Triton kernel of the user's (torch/_higher_order_ops)."""
+
+
+class _NoKernel:
+    """Stands where a compiled kernel would; nothing calls it."""
+
+    def __init__(self, *_args: object, **_kwargs: object) -> None: ...
+
+    def __getattr__(self, name: str) -> _NoKernel:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self, *_args: object, **_kwargs: object) -> None: ...
+
+
+def leave_kernels_out() -> Callable[[], None]:
+    """Let wrappers load without their kernels, whose text is all that is wanted; return what ends that."""
+    before: list[tuple[Any, str, Any]] = []
+    for module, (owner, names) in _COMPILERS.items():
+        place = getattr(import_module(module), owner)
+        before += [(place, name, vars(place)[name]) for name in names if name in vars(place)]
+    for place, name, _ in before:
+        setattr(place, name, _NoKernel)
+
+    def undo() -> None:
+        for place, name, was in before:
+            setattr(place, name, was)
+
+    return undo
 
 
 def _is_of_device(lowered: Any) -> bool:
