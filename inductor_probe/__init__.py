@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         perf,
         results,
     )
+    from inductor_probe.api.portable import Portable, portability
     from inductor_probe.api.profile import Profiles
     from inductor_probe.api.report import Report, report_of
     from inductor_probe.api.rows import (
@@ -91,15 +92,15 @@ __all__ = [
     "Accuracy", "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "CheckedKernels",
     "Compare", "CompileTimeRows", "ConfigSweeps", "CppProgram", "Diff", "Expectations", "Explanations",
     "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError",
-    "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError",
-    "Profiles", "Reduction", "Report", "ResultRows", "RewriteRows", "Run", "RunList", "Trials",
+    "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "Portable",
+    "ProbeError", "Profiles", "Reduction", "Report", "ResultRows", "RewriteRows", "Run", "RunList", "Trials",
     "Tunings", "WhatIf", "WrittenBenchFile", "accuracy", "ask_compiler", "asm", "bench_kernel",
     "candidates_of", "check", "check_kernel", "check_op", "compare", "compile_graph", "compile_time",
     "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp", "find_kernel", "find_kernels",
     "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run",
-    "overview", "perf", "plan_removal", "profile", "recording", "reduce", "remove_run", "report_of",
-    "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict",
-    "whatif", "why",
+    "overview", "perf", "plan_removal", "portability", "profile", "recording", "reduce", "remove_run",
+    "report_of", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings",
+    "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -117,6 +118,7 @@ _MODULES = {
     "api.op_check": "OpCheck check_op",
     "api.overview": "Overview overview",
     "api.perf": "Compare NotSavedError PerfTable ResultRows compare open_results perf results",
+    "api.portable": "Portable portability",
     "api.profile": "Profiles",
     "api.report": "Report report_of",
     "api.rows": "Causes ConfigSweeps Explanations FusionRows KernelRows LayoutRows NodeRows RewriteRows "
