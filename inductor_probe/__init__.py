@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         result_history,
         results,
     )
+    from inductor_probe.api.portable import Portable, portability
     from inductor_probe.api.profile import Profiles
     from inductor_probe.api.report import Report, report_of
     from inductor_probe.api.rows import (
@@ -93,17 +94,16 @@ __version__ = "0.1.0"
 __all__ = [
     "Accuracy", "Asm", "Bench", "BenchSettings", "Bisection", "Candidate", "Causes", "Check",
     "CheckedKernels", "Compare", "CompileTimeRows", "ConfigSweeps", "CppProgram", "Diff", "Expectations",
-    "Explanations", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError",
-    "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page", "Pages", "PerfTable", "ProbeError",
-    "Profiles", "Reduction", "Report", "ResultHistory", "ResultRows", "RewriteRows", "Run", "RunList",
-    "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "accuracy", "ask_compiler", "asm", "bench_kernel",
-    "bisect",
-    "candidates_of", "check", "check_kernel", "check_op", "compare", "compile_graph", "compile_time",
-    "debug", "diff", "doctor", "dump", "expect", "explain", "export_cpp", "find_kernel", "find_kernels",
-    "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run",
-    "overview", "perf", "plan_removal", "profile", "recording", "reduce", "remove_run", "report_of",
-    "result_history", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op",
-    "tunings", "verdict", "whatif", "why",
+    "Explanations", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows",
+    "NotFoundError", "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page", "Pages", "PerfTable",
+    "Portable", "ProbeError", "Profiles", "Reduction", "Report", "ResultHistory", "ResultRows",
+    "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "accuracy",
+    "ask_compiler", "asm", "bench_kernel", "bisect", "candidates_of", "check", "check_kernel", "check_op",
+    "compare", "compile_graph", "compile_time", "debug", "diff", "doctor", "dump", "expect", "explain",
+    "export_cpp", "find_kernel", "find_kernels", "fusion", "kernels", "layouts", "nodes", "open_graph",
+    "open_kernel", "open_results", "open_run", "overview", "perf", "plan_removal", "portability",
+    "profile", "recording", "reduce", "remove_run", "report_of", "result_history", "results", "rewrite",
+    "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -122,6 +122,7 @@ _MODULES = {
     "api.overview": "Overview overview",
     "api.perf": "Compare NotSavedError PerfTable ResultHistory ResultRows compare open_results perf "
     "result_history results",
+    "api.portable": "Portable portability",
     "api.profile": "Profiles",
     "api.report": "Report report_of",
     "api.rows": "Causes ConfigSweeps Explanations FusionRows KernelRows LayoutRows NodeRows RewriteRows "

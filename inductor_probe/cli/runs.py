@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Annotated
 
 import click
 from msgspec import Struct
@@ -14,19 +15,42 @@ from inductor_probe.cli.parameters import verb
 from inductor_probe.cli.screen import OutputFormat, complain, give, give_rows, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.model.runs import Removal, RemovalResult, RunsOutput
+from inductor_probe.options.fields import Typed
 from inductor_probe.options.reading import CheckOptions, DoctorOptions, RunsOptions
 from inductor_probe.report.pages.runs import removal_lines
 from inductor_probe.report.units import bytes_text, counted
 
 
-@verb(CheckOptions, github=True)
-def check(options: CheckOptions, *, output_format: OutputFormat) -> int:
+class PortableShown(Struct, frozen=True):
+    """Whether it is about machines, and which: `portability` in Python.
+
+    Attributes:
+        portable: What packages, bench files and wrappers assume of the machine, and whether it has that.
+        target: With --portable: a machine with this GPU, by name or FILE.toml.
+    """
+
+    portable: bool = False
+    target: Annotated[str | None, Typed("gpu", "NAME|FILE.toml")] = None
+
+
+@verb(CheckOptions, PortableShown, github=True)
+def check(options: CheckOptions, shown: PortableShown, *, output_format: OutputFormat) -> int:
     """Read everything below each PATH, and say what is missing, damaged, not understood or not linked.
 
     PATH is a torch_compile_debug tree, a run, a graph's folder, an archive of one, or any folder above; RUN
     or GRAPH a label, a name, or the start of one; the latest run if left out. For each kind of file, the
     lines that were read, checked, or only counted are shown. Exit status 1 if anything is wrong.
+
+    With --portable PATH is a package of AOTInductor, a bench file, or a wrapper in Python: exit status 1 if
+    this machine breaks something that it assumes. Nothing of it is run, loaded or unpickled.
     """
+    if shown.portable:
+        if not options.targets:
+            raise ProbeError("--portable needs a file", "probe check --portable model.pt2")
+        answer = ip.portability(*options.targets, target=shown.target)
+        return give(answer, output_format, ok=answer.portable)
+    if shown.target is not None:
+        raise ProbeError("--target is about --portable", "probe check --portable FILE --target h100")
     check = ip.check(options)
     return give(check, output_format, ok=check.sound)
 

@@ -255,6 +255,34 @@ def _no_room(archive: Path, folder: Path, error: OSError) -> ProbeError:
     )
 
 
+@contextmanager
+def _damage_named(archive: Path) -> Iterator[None]:
+    """Raise UnreadableError for what goes wrong in an archive: it is damaged, or beyond the limits."""
+    try:
+        yield
+    except _TooMuchError as error:
+        raise UnreadableError(f"{archive} {error}", _BY_HAND) from error
+    except _DAMAGE as error:
+        raise UnreadableError(
+            f"cannot read {archive}: {error or 'it is damaged'}",
+            "it was cut short, or is not a package: aoti_compile_and_package writes a zip"
+            if is_package(archive)
+            else "it was cut short, or is not a .tar or .zip; make or fetch it again",
+        ) from error
+
+
+def members_of(archive: Path, wanted: Callable[[str], int]) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the content of members, nothing unpacked: `wanted` says how many bytes at most.
+
+    Raises:
+        UnreadableError: it is no archive, or damaged, or beyond the limits.
+    """
+    with _damage_named(archive):
+        for member in _members(archive):
+            if member.content is not None and (most := wanted(member.name)):
+                yield member.name, member.content.read(most)
+
+
 class _ArchiveWriter:
     """Writes the members of an archive that are worth it. `problems` names the rest.
 
@@ -282,19 +310,11 @@ class _ArchiveWriter:
         self.folder.mkdir()
         problem: UnreadableError | None = None
         try:
-            for member in _members(self.archive):
-                self._add(member)
+            with _damage_named(self.archive):
+                for member in _members(self.archive):
+                    self._add(member)
         except UnreadableError as error:
             problem = error
-        except _TooMuchError as error:
-            problem = UnreadableError(f"{self.archive} {error}", _BY_HAND)
-        except _DAMAGE as error:
-            problem = UnreadableError(
-                f"cannot read {self.archive}: {error or 'it is damaged'}",
-                "it was cut short, or is not a package: aoti_compile_and_package writes a zip"
-                if is_package(self.archive)
-                else "it was cut short, or is not a .tar or .zip; make or fetch it again",
-            )
         if problem and not self._count:
             raise problem
         if problem:

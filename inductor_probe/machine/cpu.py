@@ -17,7 +17,7 @@ from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, mea
 
 _IDLE, _WAITING, _STOLEN = 3, 4, 7  # columns of /proc/stat behind the name
 _CPUS = "sys/devices/system/cpu"
-_CPUINFO = Path("/proc/cpuinfo")
+CPUINFO = Path("/proc/cpuinfo")
 _CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 _READS = 2000
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -52,10 +52,10 @@ class CpuState(Struct, frozen=True):
 
 def cpu_name() -> str:
     """Return the processor's name. `platform.processor()` knows only its family."""
-    return _cpuinfo("model name", _CPUINFO) or platform.machine()
+    return _cpuinfo("model name", CPUINFO) or platform.machine()
 
 
-def vector_bits(cpuinfo: Path = _CPUINFO) -> int | None:
+def vector_bits(cpuinfo: Path = CPUINFO) -> int | None:
     """Return how wide the vectors are that inductor's C++ may use here, in bits; None where not known.
 
     Torch asks for the same features: all four of AVX-512, or AVX2. Other processors than x86 have 128 bits
@@ -63,18 +63,22 @@ def vector_bits(cpuinfo: Path = _CPUINFO) -> int | None:
     """
     if platform.machine() not in ("x86_64", "AMD64"):
         return None
-    flags = _cpuinfo("flags", cpuinfo)
-    if flags is None:
+    features = cpu_features(cpuinfo)
+    if not features:
         return None
-    features = set(flags.split())
     if {"avx512f", "avx512dq", "avx512vl", "avx512bw"} <= features:
         return 512
     return 256 if {"avx2", "fma"} <= features else 128
 
 
-def has_invariant_tsc(cpuinfo: Path = _CPUINFO) -> bool:
+def cpu_features(cpuinfo: Path = CPUINFO) -> frozenset[str]:
+    """Return the features of the first processor as Linux names them; empty where not known."""
+    return frozenset((_cpuinfo("flags", cpuinfo) or _cpuinfo("Features", cpuinfo) or "").split())
+
+
+def has_invariant_tsc(cpuinfo: Path = CPUINFO) -> bool:
     """Return whether the processor's time stamp counter runs at one rate, whatever its clock and sleep."""
-    return {"constant_tsc", "nonstop_tsc"} <= set((_cpuinfo("flags", cpuinfo) or "").split())
+    return {"constant_tsc", "nonstop_tsc"} <= cpu_features(cpuinfo)
 
 
 def cache_sizes(root: Path = Path("/")) -> dict[int, int]:
@@ -87,7 +91,7 @@ def cache_sizes(root: Path = Path("/")) -> dict[int, int]:
     return sizes
 
 
-def clock_hertz(cpuinfo: Path = _CPUINFO) -> float | None:
+def clock_hertz(cpuinfo: Path = CPUINFO) -> float | None:
     """Return the clock of the first processor as the system states it; None where it does not."""
     stated = _cpuinfo("cpu MHz", cpuinfo)
     try:

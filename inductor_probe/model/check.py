@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
+from inductor_probe.model.portable import Portability
 from inductor_probe.model.record import grouped
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import Problem
@@ -163,7 +164,12 @@ def _added(kind: str, files: Sequence[FileCheck]) -> FileCheck:
 
 
 class CheckOutput(Output, frozen=True, kw_only=True):
-    """What became of every line. Its problems are all that its parts have."""
+    """What became of every line. Its problems are all that its parts have.
+
+    Attributes:
+        check: of dumps. portable: of artifacts, with `--portable`, what each assumes of the machine.
+    """
 
     verb: Literal["check"] = "check"
-    check: DumpCheck
+    check: DumpCheck | None = None
+    portable: tuple[Portability, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,32 @@ def test_kernels_are_judged_by_the_graph_in_float64_and_variants_timed(graph: Gr
     assert {*result.kernels, "the"} <= timed
     assert {remark.code for remark in result.warnings} >= {"wrapper-as-python"}
     assert not {"eager-not-timed", "constants-remade"} & {remark.code for remark in result.warnings}
+
+
+def test_a_package_of_another_machine_is_not_portable(dumped: Dumped, tmp_path: Path) -> None:
+    """The package of a real compile, as it is and with facts of another machine in it."""
+    package = dumped.run.parents[1] / "model.pt2"
+    as_made = ip.portability(package)
+    assert as_made.portable
+    subjects = {row.assumption.about for row in as_made.artifacts[0].assumptions}
+    assert {"platform", "architecture", "instructions", "device", "strides"} <= subjects
+
+    def changed(name: str, before: bytes, after: bytes) -> Path:
+        path = tmp_path / name
+        with zipfile.ZipFile(package) as old, zipfile.ZipFile(path, "w") as new:
+            for member in old.infolist():
+                data = old.read(member)
+                if member.filename.endswith(".so"):
+                    continue  # its machine code is as it was
+                new.writestr(member.filename, data.replace(before, after))
+        return path
+
+    for name, before, after, missing in (
+        ("amx.pt2", b"-march=native", b"-mamx-nothing-has-this", ("amxnothinghasthis",)),
+        ("isa.pt2", b'"AOTI_CPU_ISA": "', b'"AOTI_CPU_ISA": "SVE256 ', ("sve", "asimd")),
+    ):
+        portable = ip.portability(changed(name, before, after))
+        assert not portable.portable
+        broken = [row for row in portable.artifacts[0].assumptions if row.standing == "broken"]
+        assert {row.missing for row in broken} == {missing}
+        assert name in broken[0].assumption.place
