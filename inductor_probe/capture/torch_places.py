@@ -212,6 +212,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering", DECISION)),
     TorchPlace(_IR, "StorageBox.should_realize_on_reuse",
         "realise or inline, by users", ("lowering", DECISION)),
+    TorchPlace(_IR, "Loops.has_large_inner_fn", "whether an expression is long"),
     TorchPlace(_IR, "StorageBox.realize", "a value becomes a buffer", ("lowering", DECISION)),
     TorchPlace(_IR, "StorageBox.realize_hint", "a value may become a buffer"),
     TorchPlace(_GRAPH, "GraphLowering.register_buffer", "the name of a buffer", ("lowering",)),
