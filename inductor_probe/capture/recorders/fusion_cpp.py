@@ -8,7 +8,7 @@ returned. What is read of the nodes besides are their loops, as they were then.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from inductor_probe.capture.branches import CallPath, holes
@@ -17,6 +17,7 @@ from inductor_probe.capture.recorders.decision_log import (
     cause_of_branch,
     cause_of_test,
     decides,
+    inner_path,
     printed,
     tests_of,
 )
@@ -115,15 +116,9 @@ def _of_template(path: CallPath, first: Any, second: Any) -> Reason:
     return "unlisted-test", {}
 
 
-def _all(path: CallPath) -> Iterator[CallPath]:
-    yield path
-    for inner in path.inner:
-        yield from _all(inner)
-
-
 def _last(path: CallPath, method: str) -> CallPath | None:
     """Return the last call of a method within a call, or itself."""
-    return next((one for one in reversed([*_all(path)]) if one.sites.function == f"{_OWNER}{method}"), None)
+    return inner_path([path], f"{_OWNER}{method}")
 
 
 def _is_true(path: CallPath, method: str, pattern: str) -> bool:
