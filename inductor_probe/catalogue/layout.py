@@ -82,6 +82,7 @@ OPERANDS = (
     Operand("size", "names", "of the buffer"),
     Operand("stride", "names", "of the buffer"),
     Operand("fill_order", "names", "by which torch laid it out: dimensions from the innermost"),
+    Operand("same_order", "names", "strides whose order it was given", "elements"),
     Operand("padding_limit", "int", "strides above it are padded", "elements"),
     Operand("padding_bytes", "int", "to multiples of as many", "bytes"),
     Operand("reads", "names", "each with its strides over the dimensions of the buffer"),
@@ -220,6 +221,6 @@ CAUSES = (
 KIND = Kind(
     "layout", "which strides a buffer has",
     OUTCOMES, OPERANDS, CAUSES,
-    common=f"{COMMON_OF_ASKED} size stride stride_order exact_strides fill_order padding_limit "
+    common=f"{COMMON_OF_ASKED} size stride stride_order exact_strides fill_order same_order padding_limit "
     "padding_bytes", derived=_derived, derives="different_reads nobody lies constraint required even",
 )  # fmt: skip

@@ -29,18 +29,18 @@ NO_LIMIT = (-1, 0, 1, 2)
 
 
 class _Watches(DecisionLog):
-    """A log that keeps which functions of torch each file of recorders watches."""
+    """A log that keeps which functions of torch each file of recorders watches; `file` is that of now."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(EventLog(folder))
         self.of: defaultdict[Path, set[Any]] = defaultdict(set)
+        self.file = folder
 
     def watch(self, module: ModuleType, name: str, *nested: str) -> None:
         function: Any = module
         for part in name.split("."):
             function = getattr(function, part)
-        file = Path(sys._getframe(1).f_code.co_filename)
-        self.of[file].add(inspect.unwrap(getattr(function, "__func__", function)))
+        self.of[self.file].add(inspect.unwrap(getattr(function, "__func__", function)))
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +49,13 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, set[Any]]:
     log = _Watches(tmp_path_factory.mktemp("events"))
     with wraps_undone():
         for recorder in recorders.RECORDERS:
-            for name, hook in recorder.HOOKS.items():
+            log.file = Path(inspect.getfile(recorder))
+            for name, hook in recorder.of(log).hooks():
                 try:
                     module = importlib.import_module(name)
                 except ModuleNotFoundError:  # of another release
                     continue
-                hook(module, log)
+                hook(module)
     for file in FOLDER.glob("*.py"):
         named = held(ast.parse(file.read_text(encoding="utf-8")))
         for place in PLACES:

@@ -26,7 +26,7 @@ from inductor_probe.capture.recorders import threads
 def fail(*args):
     raise RuntimeError("torch is not what it was")
 
-threads._Recorder._decision = fail
+threads._decision = fail
 
 for size in (64, 65):
     torch.compile(lambda values: values + 1, dynamic=False)(torch.ones(size))
@@ -70,7 +70,7 @@ def test_a_recorder_that_fails_is_noted_once_and_the_compile_goes_on(
     [note] = dumped.manifest.notes
     assert note.code == "recorder-failed"
     assert dict(note.values) == {
-        "recorder": "threads._Recorder._record",
+        "recorder": "threads.Threads.finalized",
         "error": "RuntimeError: torch is not what it was",
     }
     assert len(codes(dumped)) == 2

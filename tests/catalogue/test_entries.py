@@ -161,6 +161,12 @@ def test_a_decision_is_checked_against_its_entry() -> None:
     assert faults("unlisted-test", loops=("x1",)) == []
 
 
+def test_a_layout_in_the_same_order_as_strides_is_in_the_catalogue() -> None:
+    """`Buffer.freeze_layout_with_same_order`, as a view of a convolution's input asks for it."""
+    about = {"size": ("2", "4"), "stride": ("4", "1"), "same_order": ("4", "1")}
+    assert not [*faults_of(decision("layout", "buf0", "contiguous", "view", operands=about))]
+
+
 def test_kinds_that_nothing_asks_for_are_not_loaded() -> None:
     """A reading verb starts without them: entries are made when something of their kind is shown."""
     program = (

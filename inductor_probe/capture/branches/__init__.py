@@ -171,6 +171,11 @@ class CallPath:
         """Return the last test whose text is this, where `?` is whatever is compared: `op_num < ?`."""
         return next((one for one in self.all() if matches(one.text, text)), None)
 
+    def held(self, text: str) -> bool | None:
+        """Return what came out of that test; None where it was not made."""
+        seen = self.tested(text)
+        return None if seen is None else seen.truth
+
     def source(self, name: str) -> str:
         """Return the attribute that a tested name was assigned last: `config.cpp.threads`; else the name."""
         return self._named.get(name, name)

@@ -24,31 +24,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any
 
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.flips import fusion, kernels, nests, reductions, values
-from inductor_probe.capture.flips.turns import Turns
+from inductor_probe.capture.flips.turns import Ends, Flips, Turns
 from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.model.flip import Flip, FlipKind
 
-Hooks = Mapping[str, Callable[[Any, Turns], None]]
-
-_HOOKS: Mapping[FlipKind, Hooks] = {
-    "vectorise": nests.TILING,
-    "scalar": nests.TILING,
-    "threads": nests.THREADS,
-    "fuse": fusion.HOOKS,
-    "no-fuse": fusion.HOOKS,
-    "realize": values.REALIZE,
-    "inline": values.INLINE,
-    "layout": values.LAYOUT,
-    "reduction-hint": reductions.HOOKS,
-    "split": reductions.HOOKS,
-    "persistent": kernels.PERSISTENT,
-    "looped": kernels.PERSISTENT,
-    "index-dtype": kernels.INDEX,
-}
+_CLASSES: Mapping[FlipKind, type[Flips]] = {
+    "vectorise": nests.Tiling, "scalar": nests.Tiling, "threads": nests.Threads,
+    "fuse": fusion.Fusion, "no-fuse": fusion.Fusion,
+    "realize": values.Realize, "inline": values.Inline, "layout": values.Layout,
+    "reduction-hint": reductions.Reductions, "split": reductions.Reductions,
+    "persistent": kernels.Persistence, "looped": kernels.Persistence, "index-dtype": kernels.IndexTypes,
+}  # fmt: skip
 
 
 def settings_without_dump(flips: Sequence[Flip], folder: str) -> tuple[tuple[str, str], ...]:
@@ -74,15 +63,6 @@ def hooks(
     if not flips:
         return
     turns = Turns(flips, events, log)
-    yield from turns.hooks()
-    sets: list[Hooks] = []
-    for flip in flips:
-        if not any(one is _HOOKS[flip.kind] for one in sets):
-            sets.append(_HOOKS[flip.kind])
-    for one in sets:
-        for name, hook in one.items():
-            yield name, _bound(hook, turns)
-
-
-def _bound(hook: Callable[[Any, Turns], None], turns: Turns) -> Callable[[ModuleType], None]:
-    return lambda module: hook(module, turns)
+    kinds: list[type[Flips]] = [Ends, *(_CLASSES[flip.kind] for flip in flips)]
+    for kind in dict.fromkeys(kinds):
+        yield from kind(turns).hooks()

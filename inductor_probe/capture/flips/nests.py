@@ -12,17 +12,19 @@ A nest is generated of all its nodes at once, so that a flip about one of them i
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from inductor_probe.capture.flips.turns import Turn, Turns
+from inductor_probe.capture.flips.turns import Flips, Turn, Turns
+from inductor_probe.capture.recorders.base import Call, sees
 from inductor_probe.capture.recorders.cpp_nest import node_name
-from inductor_probe.capture.recorders.decision_log import place_of
-from inductor_probe.capture.torch_places import wrap
+from inductor_probe.capture.recorders.decision_log import names_of
 from inductor_probe.model.decision import Outcome
 
+_CPP = "torch._inductor.codegen.cpp"
 _VECTORISED: frozenset[Outcome] = frozenset(("vectorised", "underfilled", "scalar"))
+_About = tuple[Turn, tuple[str, ...]]
 
 
 def _names(functions: Sequence[Any]) -> tuple[str, ...]:
@@ -33,122 +35,96 @@ def _config() -> Any:
     return sys.modules["torch._inductor.config"]
 
 
-def _hook_tiling(cpp: Any, turns: Turns) -> None:
-    def around(select: Callable[..., Any]) -> Callable[..., Any]:
-        place = place_of(select)
+class Tiling(Flips):
+    """Turns whether a nest is vectorised."""
 
-        def select_or_turn(selector: Any, functions: Any, sizes: Any) -> Any:
-            names = _names(functions)
-            turn = next((one for one in turns.of("vectorise", "scalar") if one.is_about(names)), None)
-            if turn is None:
-                return select(selector, functions, sizes)
-            wants_vectors = turn.flip.kind == "vectorise"
-            answer = select(selector, functions, sizes)
-            if bool(answer[1]) is wants_vectors:
-                turn.is_so = True
-                return answer
-            if wants_vectors:
-                with _config().patch({"cpp.enable_tiling_heuristics": False}):
-                    answer = select(selector, functions, sizes)
-                if not answer[1]:
-                    dtypes = _other_dtypes(cpp, functions)
-                    turn.refuse("dtype-not-vectorisable" if dtypes else "no-contiguous-loop", dtypes=dtypes)
-                    return answer
-                turn.turned(place, names, "scalar", "vectorised")
-            else:
-                answer = ([], [], *answer[2:])
-                turn.turned(place, names, "vectorised", "scalar")
-            turns.log.turn("vectorisation", names, _VECTORISED, turn.flip)
-            return answer
-
-        return select_or_turn
-
-    wrap(cpp, "TilingSelect.select_tiling", around)
+    @sees(_CPP, "TilingSelect.select_tiling")
+    def selected(self, call: Call, selector: Any, functions: Any, sizes: Any) -> None:
+        """Turn the answer."""
+        names = _names(functions)
+        turn = next((one for one in self.turns.of("vectorise", "scalar") if one.is_about(names)), None)
+        if turn is None:
+            return
+        answer, wants_vectors = call.result, turn.flip.kind == "vectorise"
+        if bool(answer[1]) is wants_vectors:
+            turn.is_so = True
+            return
+        if wants_vectors:
+            with _config().patch({"cpp.enable_tiling_heuristics": False}):
+                answer = call.result = call.ask(selector, functions, sizes)
+            if not answer[1]:
+                dtypes = _other_dtypes(functions)
+                turn.refuse("dtype-not-vectorisable" if dtypes else "no-contiguous-loop", dtypes=dtypes)
+                return
+            turn.turned(call.place, names, "scalar", "vectorised")
+        else:
+            call.result = ([], [], *answer[2:])
+            turn.turned(call.place, names, "vectorised", "scalar")
+        self.log.turn("vectorisation", names, _VECTORISED, turn.flip)
 
 
-def _other_dtypes(cpp: Any, functions: Sequence[Any]) -> tuple[str, ...]:
+def _other_dtypes(functions: Sequence[Any]) -> tuple[str, ...]:
+    cpp = sys.modules[_CPP]
     dtypes = cpp._get_dtype_from_loopbodies(cpp._get_loop_body(functions))
     return tuple(
         sorted(str(dtype).removeprefix("torch.") for dtype in dtypes if dtype not in cpp.VECTORIZABLE_DTYPES)
     )
 
 
-class _Threads:
-    """The flip about the nest whose loops are written now."""
+class Threads(Flips):
+    """Turns how many threads a nest has; `_open` are the flips about the nests whose loops are written."""
 
     def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-        self._open: list[tuple[Turn, tuple[str, ...]] | None] = []
+        super().__init__(turns)
+        self._open: list[_About | None] = []
 
-    def around_codegen(self, codegen: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `codegen_functions` so that partial results have as many places as there will be threads."""
+    @sees(_CPP, "CppKernelProxy.codegen_functions")
+    def generated(self, _: Call, __: Any, functions: Any, ___: Any) -> Iterator[None]:
+        """Let partial results have as many places as there will be threads."""
+        with _threads(self._about(_names(functions))):
+            yield
 
-        def codegen_with_threads(proxy: Any, functions: Any, sizes: Any) -> Any:
-            with self._set(self._about(_names(functions))):
-                return codegen(proxy, functions, sizes)
+    @sees(_CPP, "KernelGroup.finalize_kernel")
+    def finalized(self, _: Call, __: Any, ___: Any, nodes: Sequence[Any]) -> Iterator[None]:
+        """See whose loops are written."""
+        about = self._about(names_of(nodes))
+        self._open.append(about)
+        try:
+            with _threads(about):
+                yield
+        finally:
+            self._open.pop()
 
-        return codegen_with_threads
+    @sees(_CPP, "CppKernel.decide_parallel_depth", "OuterLoopFusedKernel.decide_parallel_depth")
+    def decided(self, call: Call, _: Any, __: Any, threads: int) -> None:
+        """Let one thread mean that no loop is divided."""
+        about = self._open[-1] if self._open else None
+        if about is None:
+            return
+        turn, names = about
+        depth = call.result.parallel_depth
+        before: Outcome = "parallel" if depth else "one-thread"
+        if turn.flip.value == "1":
+            if not depth:
+                turn.is_so = True
+                return
+            call.result = type(call.result)(parallel_depth=0, start_depth=call.result.start_depth)
+            turn.turned(call.place, names, before, "one-thread")
+        elif depth:
+            turn.turned(call.place, names, None, before)
+        else:
+            turn.refuse("little-work", threads=threads, min_chunk_size=int(_config().cpp.min_chunk_size))
+            return
+        self.log.turn("threads", names, frozenset(("parallel", "one-thread")), turn.flip)
 
-    def around_finalize(self, finalize: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `finalize_kernel` so that it is known whose loops are written."""
-
-        def finalize_with_threads(group: Any, kernel: Any, nodes: Sequence[Any]) -> Any:
-            about = self._about(tuple(node.get_name() for node in nodes))
-            self._open.append(about)
-            try:
-                with self._set(about):
-                    return finalize(group, kernel, nodes)
-            finally:
-                self._open.pop()
-
-        return finalize_with_threads
-
-    def around_depth(self, decide: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `decide_parallel_depth` so that one thread means that no loop is divided."""
-        place = place_of(decide)
-
-        def decide_or_turn(kernel: Any, allowed: Any, threads: int) -> Any:
-            answer = decide(kernel, allowed, threads)
-            about = self._open[-1] if self._open else None
-            if about is None:
-                return answer
-            turn, names = about
-            before: Outcome = "parallel" if answer.parallel_depth else "one-thread"
-            if turn.flip.value == "1":
-                if not answer.parallel_depth:
-                    turn.is_so = True
-                    return answer
-                answer = type(answer)(parallel_depth=0, start_depth=answer.start_depth)
-                turn.turned(place, names, before, "one-thread")
-            elif answer.parallel_depth:
-                turn.turned(place, names, None, before)
-            else:
-                turn.refuse("little-work", threads=threads, min_chunk_size=int(_config().cpp.min_chunk_size))
-                return answer
-            self._turns.log.turn("threads", names, frozenset(("parallel", "one-thread")), turn.flip)
-            return answer
-
-        return decide_or_turn
-
-    def _about(self, names: tuple[str, ...]) -> tuple[Turn, tuple[str, ...]] | None:
-        turns = self._turns.of("threads") if names else []
+    def _about(self, names: tuple[str, ...]) -> _About | None:
+        turns = self.turns.of("threads") if names else []
         return next(((turn, names) for turn in turns if turn.is_about(names)), None)
 
-    def _set(self, about: tuple[Turn, tuple[str, ...]] | None) -> AbstractContextManager[Any]:
-        # Of one thread torch would write loops that all threads of an open parallel region run.
-        if about is None or about[0].flip.value == "1":
-            return nullcontext()
-        patched: AbstractContextManager[Any] = _config().patch({"cpp.threads": int(about[0].flip.value or 0)})
-        return patched
 
-
-def _hook_threads(cpp: Any, turns: Turns) -> None:
-    threads = _Threads(turns)
-    wrap(cpp, "CppKernelProxy.codegen_functions", threads.around_codegen)
-    wrap(cpp, "KernelGroup.finalize_kernel", threads.around_finalize)
-    wrap(cpp, "CppKernel.decide_parallel_depth", threads.around_depth)
-    wrap(cpp, "OuterLoopFusedKernel.decide_parallel_depth", threads.around_depth)
-
-
-TILING = {"torch._inductor.codegen.cpp": _hook_tiling}
-THREADS = {"torch._inductor.codegen.cpp": _hook_threads}
+def _threads(about: _About | None) -> AbstractContextManager[Any]:
+    # Of one thread torch would write loops that all threads of an open parallel region run.
+    if about is None or about[0].flip.value == "1":
+        return nullcontext()
+    patched: AbstractContextManager[Any] = _config().patch({"cpp.threads": int(about[0].flip.value or 0)})
+    return patched

@@ -12,62 +12,68 @@ of `{mean, m2, weight}`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
-from inductor_probe.capture.flips.turns import Turn, Turns, next_names
-from inductor_probe.capture.recorders.decision_log import hint_of, place_of
-from inductor_probe.capture.torch_places import wrap
+from inductor_probe.capture.flips.turns import Flips, Turn, Turns, next_names
+from inductor_probe.capture.recorders.base import Call, sees
+from inductor_probe.capture.recorders.decision_log import hint_of, names_of, virtual_graph
 from inductor_probe.model.decision import Outcome
 
+_IR = "torch._inductor.ir"
 _INDEX_TYPES = ("argm", "scan", "dot", "welford_combine")
 _WELFORD = "welford"
 _TYPE = 6
 """Position of the type of reduction among the arguments of `num_splits`; the first one is the device."""
 
 
-class _Reductions:
+class Reductions(Flips):
+    """Turns hints and parts; the layers of a reduction that was split are deeper than the reduction."""
+
     def __init__(self, turns: Turns) -> None:
-        self._turns = turns
+        super().__init__(turns)
         self._depth = 0
 
-    def around_create(self, create: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `create` so that the layers of a reduction that was split are told from it."""
+    @sees(_IR, "Reduction.create", "WelfordReduction.create")
+    def created(self, _: Call, *__: Any, **___: Any) -> Iterator[None]:
+        """Count how deep reductions are made within each other."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
 
-        def create_and_count(*args: Any, **kwargs: Any) -> Any:
-            self._depth += 1
-            try:
-                return create(*args, **kwargs)
-            finally:
-                self._depth -= 1
+    @sees(_IR, "Reduction.num_splits")
+    def counted(self, call: Call, *args: Any, **kwargs: Any) -> None:
+        """Answer with the hint and the number of parts that are asked for."""
+        turns = self.turns.of("reduction-hint", "split")
+        if not turns or self._depth != 1:
+            return
+        graph = virtual_graph()
+        node = graph.current_node
+        kind = str(args[_TYPE] if len(args) > _TYPE else kwargs.get("reduction_type"))
+        elements = args[_TYPE + 1] if len(args) > _TYPE + 1 else kwargs.get("reduction_numel")
+        device = (args[0] if args else kwargs["device"]).type
+        for turn in turns:
+            if node is not None and turn.means(node, *next_names(graph)):
+                turn.value = turn.value or (node.name if turn.flip.subjects else None)
+                if turn.flip.kind == "reduction-hint":
+                    call.result = self._hint(turn, call.place, call.result, node.name)
+                else:
+                    reduction = kind, hint_of(elements, 0), device
+                    call.result = self._split(turn, call.place, call.result, node.name, reduction)
 
-        return create_and_count
-
-    def around_splits(self, count: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `num_splits` with the hint and the number of parts that are asked for."""
-        place = place_of(count)
-
-        def count_or_turn(*args: Any, **kwargs: Any) -> Any:
-            answer = count(*args, **kwargs)
-            turns = self._turns.of("reduction-hint", "split")
-            if not turns or self._depth != 1:
-                return answer
-            graph = sys.modules["torch._inductor.virtualized"].V.graph
-            node = graph.current_node
-            kind = str(args[_TYPE] if len(args) > _TYPE else kwargs.get("reduction_type"))
-            elements = args[_TYPE + 1] if len(args) > _TYPE + 1 else kwargs.get("reduction_numel")
-            device = (args[0] if args else kwargs["device"]).type
-            for turn in turns:
-                if node is not None and turn.means(node, *next_names(graph)):
-                    turn.value = turn.value or (node.name if turn.flip.subjects else None)
-                    if turn.flip.kind == "reduction-hint":
-                        answer = self._hint(turn, place, answer, node.name)
-                    else:
-                        reduction = kind, hint_of(elements, 0), device
-                        answer = self._split(turn, place, answer, node.name, reduction)
-            return answer
-
-        return count_or_turn
+    @sees("torch._inductor.codegen.simd_kernel_features", "SIMDKernelFeatures.get_reduction_hint")
+    def chosen(self, call: Call, kernel: Any, *_: Any, **__: Any) -> None:
+        """Let a Triton kernel have the hint: torch looks at all of its nodes once more."""
+        names = names_of(kernel.reduction_nodes())
+        for turn in self.turns.of("reduction-hint"):
+            wanted: Outcome = turn.flip.value  # type: ignore[assignment]  # one of ReductionHint's names
+            if names and turn.is_about(names) and call.result.name != wanted:
+                every = names_of(kernel.scheduler_nodes())
+                turn.turned(call.place, every, call.result.name, wanted)
+                self.log.turn("reduction", every, frozenset((wanted,)), turn.flip)
+                call.result = type(call.result)[wanted]
 
     def _hint(self, turn: Turn, place: Any, answer: Any, node: str) -> Any:
         hint, parts = answer
@@ -76,7 +82,7 @@ class _Reductions:
             turn.is_so = True
             return answer
         turn.turned(place, (node,), hint.name, wanted)
-        self._turns.log.turn("reduction", (node,), frozenset((wanted,)), turn.flip)
+        self.log.turn("reduction", (node,), frozenset((wanted,)), turn.flip)
         return type(hint)[wanted], parts
 
     def _split(self, turn: Turn, place: Any, answer: Any, node: str, reduction: tuple[str, int, str]) -> Any:
@@ -99,38 +105,5 @@ class _Reductions:
         before: Outcome = "not-split" if parts in (0, 1) else "split"
         after: Outcome = "not-split" if number == 1 else "split"
         turn.turned(place, (node,), before, after)
-        self._turns.log.turn("reduction", (node,), frozenset((after,)), turn.flip)
+        self.log.turn("reduction", (node,), frozenset((after,)), turn.flip)
         return hint, number
-
-
-def _hook(ir: Any, turns: Turns) -> None:
-    reductions = _Reductions(turns)
-    wrap(ir, "Reduction.create", reductions.around_create)
-    wrap(ir, "WelfordReduction.create", reductions.around_create)
-    wrap(ir, "Reduction.num_splits", reductions.around_splits)
-
-
-def _hook_kernels(features: Any, turns: Turns) -> None:
-    """Let a Triton kernel have the hint: torch looks at all of its nodes once more."""
-
-    def around(choose: Callable[..., Any]) -> Callable[..., Any]:
-        place = place_of(choose)
-
-        def choose_or_turn(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-            answer = choose(kernel, *args, **kwargs)
-            names = tuple(node.get_name() for node in kernel.reduction_nodes())
-            for turn in turns.of("reduction-hint"):
-                wanted: Outcome = turn.flip.value  # type: ignore[assignment]  # one of ReductionHint's names
-                if names and turn.is_about(names) and answer.name != wanted:
-                    every = tuple(node.get_name() for node in kernel.scheduler_nodes())
-                    turn.turned(place, every, answer.name, wanted)
-                    turns.log.turn("reduction", every, frozenset((wanted,)), turn.flip)
-                    answer = type(answer)[wanted]
-            return answer
-
-        return choose_or_turn
-
-    wrap(features, "SIMDKernelFeatures.get_reduction_hint", around)
-
-
-HOOKS = {"torch._inductor.ir": _hook, "torch._inductor.codegen.simd_kernel_features": _hook_kernels}

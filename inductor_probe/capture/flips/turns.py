@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from inductor_probe.capture.events import EventLog
-from inductor_probe.capture.recorders.decision_log import DecisionLog, debug_folder
+from inductor_probe.capture.recorders.base import Call, Observer, sees
+from inductor_probe.capture.recorders.decision_log import DecisionLog, debug_folder, virtual_graph
 from inductor_probe.capture.recorders.extern_kernels import kernel_name
-from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.decision import Decision, Operand, Outcome, TorchFrame
 from inductor_probe.model.flip import Flip, FlipKind, FlipOutcome, FlipReason, FlipResult
@@ -67,7 +66,7 @@ class Turn:
     def nodes(self) -> list[frozenset[str]]:
         """Return for each subject the names of its nodes in the graph; an empty set where it has none."""
         if self.known is None:
-            operations = _graph().operations
+            operations = virtual_graph().operations
             origins = [*self.flip.origins, *[()] * len(self.flip.subjects)]
             self.known = [
                 frozenset(node for name in names for node in _nodes_called(name, of, operations))
@@ -132,29 +131,21 @@ class Turns:
 
     Args:
         flips: what was asked for. events: where what became of them is written. log: of the recorders.
-
-    Attributes:
-        is_forcing: a pair that is to be fused is asked about just now, without heuristics: `fusion.py`.
     """
 
     def __init__(self, flips: Sequence[Flip], events: EventLog, log: DecisionLog) -> None:
         self.log = log
-        self.is_forcing = False
         self._flips = tuple(flips)
         self._events = events
         self._graphs: dict[str, _Graph] = {}  # by folder
 
     def of(self, *kinds: FlipKind) -> list[Turn]:
         """Return the flips of some kinds that are asked for in the graph that is being compiled."""
-        graph = self._here()
+        graph = self.here()
         return [turn for turn in graph.turns if turn.flip.kind in kinds] if graph is not None else []
 
-    def hooks(self) -> Iterator[tuple[str, Callable[[ModuleType], None]]]:
-        """Yield what sees a graph's names, and that its folder is complete."""
-        yield "torch._inductor.graph", self._see_names
-        yield "torch._inductor.debug", self._see_end
-
-    def _here(self) -> _Graph | None:
+    def here(self) -> _Graph | None:
+        """Return the graph that is being compiled."""
         folder = debug_folder()
         if folder is None:
             return None
@@ -167,33 +158,8 @@ class Turns:
             self._graphs[folder] = _Graph([Turn(flip) for flip in flips])
         return self._graphs[folder]
 
-    def _see_names(self, graph: Any) -> None:
-        def around(codegen: Callable[..., Any]) -> Callable[..., Any]:
-            def codegen_and_see(lowering: Any, *args: Any, **kwargs: Any) -> Any:
-                here = self._here()
-                if here is not None:
-                    for turn in here.turns:
-                        turn.nodes()
-                    self.log.safely(_see, here, lowering)
-                return codegen(lowering, *args, **kwargs)
-
-            return codegen_and_see
-
-        wrap(graph, "GraphLowering.codegen", around)
-
-    def _see_end(self, debug: Any) -> None:
-        def around(leave: Callable[..., Any]) -> Callable[..., Any]:
-            def leave_and_write(context: Any, *args: Any) -> Any:
-                result = leave(context, *args)
-                if context._path:
-                    self._write(context._path, failed=args[:1] not in ((), (None,)))
-                return result
-
-            return leave_and_write
-
-        wrap(debug, "DebugContext.__exit__", around)
-
-    def _write(self, folder: str, *, failed: bool) -> None:
+    def write(self, folder: str, *, failed: bool) -> None:
+        """Write what became of the flips in the graph of a folder."""
         if failed:
             self._graph_in(folder).failed = True
         graph = self._graphs.pop(folder, _Graph())
@@ -204,6 +170,34 @@ class Turns:
                 turn.before, turn.after,
             )  # fmt: skip
             self._events.write("flip", result=to_json(_ended(result, turn, graph, decisions)))
+
+
+class Flips(Observer):
+    """Turns the answers of functions of torch."""
+
+    def __init__(self, turns: Turns) -> None:
+        super().__init__(turns.log)
+        self.turns = turns
+
+
+class Ends(Flips):
+    """Sees a graph's names, and that its folder is complete."""
+
+    @sees("torch._inductor.graph", "GraphLowering.codegen")
+    def named(self, _: Call, lowering: Any, *__: Any, **___: Any) -> Iterator[None]:
+        """Look up what flips mean when all nodes are there."""
+        here = self.turns.here()
+        if here is not None:
+            for turn in here.turns:
+                turn.nodes()
+            _see(here, lowering)
+        yield
+
+    @sees("torch._inductor.debug", "DebugContext.__exit__")
+    def left(self, _: Call, context: Any, *args: Any) -> None:
+        """Write what became of each flip, before recorders write decisions."""
+        if context._path:
+            self.turns.write(context._path, failed=args[:1] not in ((), (None,)))
 
 
 def _see(graph: _Graph, lowering: Any) -> None:
@@ -310,10 +304,6 @@ def _outputs(operation: Any) -> list[str]:
 
 def _origin(operation: Any) -> str | None:
     return getattr(operation.get_origin_node(), "name", None)
-
-
-def _graph() -> Any:
-    return sys.modules["torch._inductor.virtualized"].V.graph
 
 
 def next_names(graph: Any) -> tuple[str, str]:

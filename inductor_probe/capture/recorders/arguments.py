@@ -10,36 +10,23 @@ Both are watched: the limit is torch's.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from inductor_probe.capture.branches import CallPath
-from inductor_probe.capture.recorders.decision_log import DecisionLog, cause_of_test, test_at
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, TorchFrame
-
-KIND: DecisionKind = "arguments"
-
-_NODE, _PART = "CppScheduling.codegen_node", "ComboKernel._update_partition"
+from inductor_probe.capture.recorders.base import Call, Cause, Recorder, sees
+from inductor_probe.capture.recorders.decision_log import cause_of_test, names_of, test_at
 
 
-def _generated(log: DecisionLog, place: TorchFrame, path: CallPath | None, _: None, *given: Any) -> None:
-    """Record that a node, the last argument, fills a function or begins the next one."""
-    for seen in path.all() if path is not None else ():
-        if path is not None and seen.truth and (known := cause_of_test(KIND, path.sites.function, seen)):
-            names = tuple(node.get_name() for node in given[-1].get_nodes())
-            log.record(
-                KIND, (names,), "next-function", known[0], place, operands=known[1], key=names,
-                tests=(test_at(path, seen),),
-            )  # fmt: skip
+class Arguments(Recorder):
+    """Records that a node fills a function, or begins the next one."""
 
+    KIND = "arguments"
 
-def _hook(name: str, module: Any, log: DecisionLog) -> None:
-    log.watch(module, name)
-    wrap(module, name, log.followed(partial(_generated, log)))
-
-
-HOOKS = {
-    "torch._inductor.codegen.cpp": partial(_hook, _NODE),
-    "torch._inductor.codegen.triton_combo_kernel": partial(_hook, _PART),
-}
+    @sees("torch._inductor.codegen.cpp", "CppScheduling.codegen_node", watches=True)
+    @sees("torch._inductor.codegen.triton_combo_kernel", "ComboKernel._update_partition", watches=True)
+    def generated(self, call: Call, *given: Any) -> None:
+        """Record what was compared with a limit when a node, the last argument, was generated."""
+        path = call.path
+        for seen in path.all() if path is not None else ():
+            if path is not None and seen.truth and (known := cause_of_test(self.KIND, call.function, seen)):
+                names, tests = names_of(given[-1].get_nodes()), (test_at(path, seen),)
+                self.record("next-function", Cause(*known, tests), call.place, names, key=names)

@@ -18,24 +18,27 @@ import inspect
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from inductor_probe.capture.branches import CallPath, SeenTest, matches
 from inductor_probe.capture.recorders.askers import Asker, asker, operator_of, users_of_buffers
-from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, place_of
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    decides,
+    place_of,
+    tests_of,
+    virtual_graph,
+)
+from inductor_probe.model.decision import CauseCode, TorchFrame
 
-KIND: DecisionKind = "realization"
+_IR, _GRAPHS = "torch._inductor.ir", "torch._inductor.graph"
 _LOWERING = "torch/_inductor/lowering.py"
-_LARGE_BODY = 100
-"""`GraphLowering.run_node` realises a value of more operations in any case."""
-_ASSEMBLY = "inline_asm_elementwise"
-"""An operation that torch 2.14 repeats for no second user, on any device."""
-_FEW_USERS = "realize_opusers_threshold"
-"""Since torch 2.14: with more users than that, a CPU repeats less than `realize_opcount_threshold` says."""
-_LESS_FOR_MANY_USERS = 2
+_HEAVY, _LARGE, _READS = "x in opcount.used_ops", "self.has_large_inner_fn()", "self.num_reads() > ?"
+_BYTES, _USERS = "self.has_accumulated_enough_reads_by_size(?", "users > config.?"
+_COUNTED = "opcount.num_ops > ?"
 _BUFFER_FOR: dict[str, CauseCode] = {
     "output": "output",
     "as-strided-input": "as-strided-input",
@@ -50,12 +53,10 @@ _BUFFER_FOR: dict[str, CauseCode] = {
 """Askers that need a buffer for what they are."""
 
 
-@dataclass
-class _Reason:
+class _Reason(NamedTuple):
     """Why torch said that a value is to be realised; it is recorded if that happens."""
 
-    cause: CauseCode
-    operands: dict[str, Operand]
+    cause: Cause
     place: TorchFrame
     function: object
 
@@ -69,124 +70,83 @@ class _Graph:
         values: FX nodes with the box of their value, if it was no buffer when the node had been lowered.
     """
 
-    buffers: dict[str, tuple[int | None, dict[str, Operand]]] = field(default_factory=dict)
+    buffers: dict[str, tuple[int | None, Operands]] = field(default_factory=dict)
     values: list[tuple[Any, Any]] = field(default_factory=list)
 
 
-class _Recorder:
+class Buffers(Recorder):
+    """Keeps why torch said last that a value is to be realised, and what it found to be large."""
+
+    KIND = "realization"
+
     def __init__(self, log: DecisionLog) -> None:
-        self._log = log
-        self._ir: Any = None
+        super().__init__(log)
         self._reason: _Reason | None = None
+        self._large: tuple[object, SeenTest] | None = None
         self._graphs: weakref.WeakKeyDictionary[Any, _Graph] = weakref.WeakKeyDictionary()
-        self._reuse_place: TorchFrame | None = None
 
-    def hook_ir(self, ir: Any, log: DecisionLog) -> None:
-        """Wrap what decides, and what makes a buffer."""
-        self._ir = ir
-        self._heavy = frozenset(
-            _texts(inspect.unwrap(ir.StorageBox.should_realize_on_reuse).__code__.co_consts)
-        )
-        self._reuse_place = place_of(ir.StorageBox.should_realize_on_reuse)
-        wrap(ir, "StorageBox.should_realize_on_reuse", log.observed(self._reuse_asked))
-        wrap(ir, "StorageBox.has_exceeded_max_reads", log.observed(self._reads_asked))
-        wrap(ir, "StorageBox.realize", self._around_realize)
+    @property
+    def _ir(self) -> Any:
+        return sys.modules[_IR]
 
-    def hook_graph(self, graph: Any, log: DecisionLog) -> None:
-        """Wrap where an FX node, all of them, and the code of the graph are complete."""
-        wrap(graph, "GraphLowering.run_node", log.observed(self._node_lowered))
-        wrap(graph, "GraphLowering.finalize", log.observed(self._lowered))
-        wrap(graph, "GraphLowering.codegen", log.observed(self._generated))
+    @sees(_IR, "Loops.has_large_inner_fn", watches=True)
+    def sized(self, call: Call, data: Any, *_: Any, **__: Any) -> None:
+        """Remember what has more operations than a limit."""
+        if call.result and call.path is not None:
+            self._large = data.inner_fn, call.path.all()[0]
 
-    def _around_realize(self, realize: Callable[..., Any]) -> Callable[..., Any]:
-        def realize_and_record(box: Any) -> Any:
-            before = box.data
-            result = realize(box)
-            if box.data is not before:
-                self._log.safely(self._realised, box, before)
-            return result
+    @sees(_IR, "StorageBox.should_realize_on_reuse", "StorageBox.has_exceeded_max_reads", watches=True)
+    def asked(self, call: Call, box: Any, users: int | None = None, **_: Any) -> None:
+        """Remember why torch says yes: by the tests that decided."""
+        if call.result and call.path is not None:
+            cause = self._why(call.path, box.data).also({} if users is None else {"users": int(users)})
+            self._reason = _Reason(cause, call.place, box.data.inner_fn)
 
-        return realize_and_record
+    def _why(self, path: CallPath, data: Any) -> Cause:
+        if decides(path, _HEAVY):
+            texts = {*_texts(inspect.unwrap(self._ir.StorageBox.should_realize_on_reuse).__code__.co_consts)}
+            return Cause(
+                "heavy-operations", {"heavy": tuple(sorted(texts & {*data.inner_fn_opcount().used_ops}))}
+            )
+        if decides(path, _LARGE):
+            return Cause("operations", self._operations(data))
+        for seen in path.deciding():
+            setting = path.source(seen.text.rpartition(" > ")[2]).rpartition("config.")[2].strip("()")
+            if matches(seen.text, _READS):
+                accumulated = path.sites.function.endswith("max_reads")
+                limit: Operands = {"reads": seen.values[0], "reads_limit": seen.values[1], "setting": setting}
+                return Cause("accumulated-reads" if accumulated else "reads", limit)
+            if matches(seen.text, _BYTES):
+                limit = {"reads": data.num_reads(), "bytes_limit": seen.values[0], "setting": setting}
+                return Cause("accumulated-reads", limit)
+            if matches(seen.text, _USERS):  # since torch 2.14 a CPU repeats less for many users
+                counted = path.tested(_COUNTED)
+                values = counted.values if counted is not None else ()
+                sizes: Operands = dict(zip(("operations", "operations_limit"), values, strict=False))
+                return Cause("operations", {**sizes, "users_limit": seen.values[1], "setting": setting})
+        return Cause("unlisted-test", {}, tests_of(path))
 
-    def _reuse_asked(self, place: TorchFrame, result: bool, box: Any, users: int, **options: Any) -> None:
-        """Remember why `should_realize_on_reuse` says yes: its conditions, in its order."""
-        if not result:
+    @sees(_IR, "StorageBox.realize")
+    def realised(self, _: Call, box: Any) -> Iterator[None]:
+        """Record a value that became a buffer."""
+        before = box.data
+        yield
+        if box.data is before:
             return
-        data = box.data
-        used = {"users": int(users)}
-        count = data.inner_fn_opcount()
-        self._reason = None
-        if _ASSEMBLY in count.used_ops:
-            raise UnknownPathError(f"{_ASSEMBLY} for {users} users")
-        heavy = sorted(self._heavy & set(count.used_ops))
-        if _is_cpu(data) and heavy:
-            self._reason = _Reason("heavy-operations", {"heavy": tuple(heavy), **used}, place, data.inner_fn)
-        elif options.get("graph_reuse", True) and (limits := self._limits_of_many_users(data, users)):
-            operands = {"operations": int(count.num_ops), **limits, **used}
-            self._reason = _Reason("operations", operands, place, data.inner_fn)
-        elif data.has_large_inner_fn():
-            operands = {**self._operations(data), **used}
-            self._reason = _Reason("operations", operands, place, data.inner_fn)
-        else:
-            limit = {
-                "reads_limit": self._ir.config.realize_reads_threshold,
-                "setting": "realize_reads_threshold",
-            }
-            operands = {"reads": data.num_reads(), **limit, **used}
-            self._reason = _Reason("reads", operands, place, data.inner_fn)
-
-    def _limits_of_many_users(self, data: Any, users: int) -> dict[str, Operand] | None:
-        """Return the limits that a value of many users exceeds on a CPU; None where it does not."""
-        few = getattr(self._ir.config, _FEW_USERS, None)
-        if few is None or users <= few or not (_is_cpu(data) and isinstance(data, self._ir.Pointwise)):
-            return None
-        limit = max(0, self._limit("realize_opcount_threshold", data)[0] - _LESS_FOR_MANY_USERS)
-        if data.inner_fn_opcount().num_ops <= limit:
-            return None
-        return {"operations_limit": limit, "users_limit": int(few), "setting": _FEW_USERS}
-
-    def _reads_asked(self, place: TorchFrame, result: bool, box: Any) -> None:
-        """Remember why `has_exceeded_max_reads` says yes."""
-        if not result:
-            return
-        data = box.data
-        limit, setting = self._limit("realize_acc_reads_threshold", data)
-        if data.num_reads() > limit:
-            operands: dict[str, Operand] = {
-                "reads": data.num_reads(),
-                "reads_limit": limit,
-                "setting": setting,
-            }
-            self._reason = _Reason("accumulated-reads", operands, place, data.inner_fn)
-        elif data.has_large_inner_fn():
-            self._reason = _Reason("operations", self._operations(data), place, data.inner_fn)
-        else:
-            size = "realize_acc_reads_size_threshold"
-            bytes_limit = getattr(self._ir.config, size)
-            operands = {"reads": data.num_reads(), "bytes_limit": bytes_limit, "setting": size}
-            self._reason = _Reason("accumulated-reads", operands, place, data.inner_fn)
-
-    def _realised(self, box: Any, before: Any) -> None:
-        graph = self._ir.V.graph
-        name = box.data.name
-        asking = asker(sys._getframe(1), graph)
+        graph = virtual_graph()
         node = getattr(graph, "current_node", None)
-        cause, operands, place = self._cause(before, asking, node)
+        cause, place = self._cause(before, asker(sys._getframe(1), graph), node)
         origin = before.get_origin_node() or node
-        operands = {"node": str(getattr(origin, "name", None)), **operands}
-        number = self._log.record(
-            KIND, ((name,),), "realised", cause, place, operands=operands, subject_type="buffer"
-        )
-        self._of(graph).buffers[name] = number, operands
+        name, cause = box.data.name, cause.behind({"node": str(getattr(origin, "name", None))})
+        number = self.record("realised", cause, place, (name,), subject_type="buffer")
+        self._of(graph).buffers[name] = number, {**cause.operands}
 
-    def _cause(
-        self, data: Any, asking: Asker | None, node: Any
-    ) -> tuple[CauseCode, dict[str, Operand], TorchFrame]:
+    def _cause(self, data: Any, asking: Asker | None, node: Any) -> tuple[Cause, TorchFrame]:
         reason, self._reason = self._reason, None
         if asking is None:
             raise LookupError("realize was called from outside of inductor")
         if not isinstance(data, self._ir.Pointwise):
-            return "reduction", {"type": type(data).__name__, **asking.operands()}, asking.place
+            return Cause("reduction", {"type": type(data).__name__, **asking.operands()}), asking.place
         trail = asking.trail
         if reason is not None and reason.function is not data.inner_fn:
             reason = None
@@ -194,27 +154,30 @@ class _Recorder:
         asked_by_number = "mark_reuse" in trail or asking.code == "channels-last-preferred"
         hinted = "realize_hint" in trail
         if reason is not None and (asked_by_number or (is_run_node and hinted)):
-            operands = reason.operands
-            if asking.place.file == _LOWERING and "users" in operands:  # `expand`, `repeat` and `unfold`
-                operands = {**operands, "repeated_by": asking.place.function}
-            return reason.cause, operands, reason.place
+            is_repeated = asking.place.file == _LOWERING and "users" in reason.cause.operands
+            # `expand`, `repeat` and `unfold`
+            repeated: Operands = {"repeated_by": asking.place.function} if is_repeated else {}
+            return reason.cause.also(repeated), reason.place
         if is_run_node and hinted:
             users = users_of_buffers(node)
             user = operator_of(users[0]) if users else "?"
-            return "user-needs-buffer", {"users": len(node.users), "user": user}, asking.place
-        if is_run_node and "copy_input" not in trail and data.inner_fn_opcount().num_ops > _LARGE_BODY:
-            return "operations", self._operations(data, _LARGE_BODY), asking.place
-        cause = "hint" if hinted and asking.code == "lowering" else _BUFFER_FOR.get(asking.code, "lowering")
-        return cause, asking.operands(), asking.place
+            return Cause("user-needs-buffer", {"users": len(node.users), "user": user}), asking.place
+        if is_run_node and "copy_input" not in trail and self._large and self._large[0] is data.inner_fn:
+            limit = self._large[1].values[1]
+            return Cause("operations", {**self._operations(data), "operations_limit": limit}), asking.place
+        code = "hint" if hinted and asking.code == "lowering" else _BUFFER_FOR.get(asking.code, "lowering")
+        return Cause(code, asking.operands()), asking.place
 
-    def _node_lowered(self, _: TorchFrame, result: Any, lowering: Any, node: Any) -> None:
+    @sees(_GRAPHS, "GraphLowering.run_node")
+    def node_lowered(self, call: Call, lowering: Any, node: Any) -> None:
         """Remember a value that is no buffer yet."""
-        box = getattr(result, "data", None)
+        box = getattr(call.result, "data", None)
         is_value = isinstance(box, self._ir.StorageBox) and isinstance(box.data, self._ir.Pointwise)
         if node.op == "call_function" and is_value:
             self._of(lowering).values.append((node, box))
 
-    def _lowered(self, _: TorchFrame, result: Any, lowering: Any) -> None:
+    @sees(_GRAPHS, "GraphLowering.finalize")
+    def lowered(self, _: Call, lowering: Any) -> None:
         """Record the values that never became buffers, with the buffers that compute them."""
         into: dict[Any, list[str]] = {}
         called: dict[int, list[str]] = {}
@@ -226,7 +189,7 @@ class _Recorder:
             if isinstance(buffer, self._ir.ComputedBuffer):
                 for function in self._functions(buffer.data):
                     called.setdefault(function, []).append(buffer.get_name())
-        graph = self._of(lowering)
+        graph, place = self._of(lowering), place_of(self._ir.StorageBox.should_realize_on_reuse)
         for node, box in graph.values:
             users = len(node.users)
             data = box.data
@@ -234,20 +197,15 @@ class _Recorder:
                 continue
             # Origins are all that a buffer's value comes from, through other buffers, too.
             computing = called.get(id(data.inner_fn)) or into[node]
-            operands: dict[str, Operand] = {"node": node.name, "users": users, "into": tuple(computing)}
-            cause: CauseCode = "single-user"
+            operands: Operands = {"node": node.name, "users": users, "into": tuple(computing)}
             if users > 1:
-                cause = "cheap"
                 operands |= {
                     "reads": data.num_reads(),
                     "reads_limit": self._ir.config.realize_reads_threshold,
                     **self._operations(data),
                 }
-            if self._reuse_place is not None:
-                self._log.record(
-                    KIND, ((node.name,),), "inlined", cause, self._reuse_place, operands=operands,
-                    subject_type="fx",
-                )  # fmt: skip
+            cause = Cause("cheap" if users > 1 else "single-user", operands)
+            self.record("inlined", cause, place, (node.name,), subject_type="fx")
         graph.values.clear()
 
     def _functions(self, body: Any) -> set[int]:
@@ -276,19 +234,20 @@ class _Recorder:
                 waiting.append(one.data)
         return functions
 
-    def _generated(self, _: TorchFrame, result: Any, lowering: Any) -> None:
+    @sees(_GRAPHS, "GraphLowering.codegen")
+    def generated(self, _: Call, lowering: Any) -> None:
         """Add to each buffer whether it has memory."""
         removed = set(lowering.removed_buffers)
         for name, (number, operands) in self._of(lowering).buffers.items():
-            self._log.revise(number, operands=(*operands.items(), ("stored", name not in removed)))
+            self.log.revise(number, operands=(*operands.items(), ("stored", name not in removed)))
 
     def _of(self, lowering: Any) -> _Graph:
         return self._graphs.setdefault(lowering, _Graph())
 
-    def _operations(self, data: Any, least: int = 0) -> dict[str, Operand]:
+    def _operations(self, data: Any) -> Operands:
         limit, setting = self._limit("realize_opcount_threshold", data)
         count = int(data.inner_fn_opcount().num_ops)
-        return {"operations": count, "operations_limit": max(limit, least), "setting": setting}
+        return {"operations": count, "operations_limit": limit, "setting": setting}
 
     def _limit(self, name: str, data: Any) -> tuple[int, str]:
         """Return a threshold and the setting that has it.
@@ -324,17 +283,3 @@ def _texts(constants: tuple[object, ...]) -> Iterator[str]:
             yield constant
         elif isinstance(constant, tuple):
             yield from _texts(constant)
-
-
-def _hook_ir(ir: Any, log: DecisionLog) -> None:
-    _recorder(log).hook_ir(ir, log)
-
-
-def _hook_graph(graph: Any, log: DecisionLog) -> None:
-    _recorder(log).hook_graph(graph, log)
-
-
-_recorder = functools.cache(_Recorder)
-"""One a log: the modules of torch that it hooks share it."""
-
-HOOKS = {"torch._inductor.ir": _hook_ir, "torch._inductor.graph": _hook_graph}

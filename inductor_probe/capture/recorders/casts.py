@@ -14,14 +14,11 @@ import sys
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, Operand, TorchFrame
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees
+from inductor_probe.capture.recorders.decision_log import DecisionLog, node_in
 
-KIND: DecisionKind = "casts"
-
+_CPP = "torch._inductor.codegen.cpp"
 _SETTING = "emulate_precision_casts"
-_CASTS = ("CppOverrides.to_dtype", "CppVecOverrides.to_dtype")
 
 
 class _Rounded(NamedTuple):
@@ -32,43 +29,30 @@ class _Rounded(NamedTuple):
     node: str
 
 
-class _Recorder:
-    def __init__(self, log: DecisionLog, *, by_setting: bool) -> None:
-        self._log = log
-        self._setting: dict[str, Operand] = {"setting": _SETTING} if by_setting else {}
-        self._rounded: WeakKeyDictionary[Any, dict[str, _Rounded]] = WeakKeyDictionary()  # by kernel
+class Casts(Recorder):
+    """Remembers for each kernel the values that were rounded, by the name that they got."""
 
-    def rounded(
-        self, _: TorchFrame, __: object, kernel: Any, before: Any, ___: Any, value: Any, dtype: Any
-    ) -> None:
+    KIND = "casts"
+
+    def __init__(self, log: DecisionLog) -> None:
+        super().__init__(log)
+        self._rounded: WeakKeyDictionary[Any, dict[str, _Rounded]] = WeakKeyDictionary()
+
+    @sees(_CPP, "CppKernel.cache_dtype_convert")
+    def rounded(self, _: Call, kernel: Any, before: Any, __: Any, value: Any, dtype: Any) -> None:
         """See that a cast back of a value will be what it was before."""
         name = str(dtype).removeprefix("torch.")
-        self._rounded.setdefault(kernel, {})[str(value)] = _Rounded(before, name, _node(kernel))
+        self._rounded.setdefault(kernel, {})[str(value)] = _Rounded(before, name, node_in(kernel))
 
-    def cast(self, place: TorchFrame, result: Any, value: Any, *_: Any, **__: Any) -> None:
+    @sees(_CPP, "CppOverrides.to_dtype", "CppVecOverrides.to_dtype")
+    def cast(self, call: Call, value: Any, *_: Any, **__: Any) -> None:
         """Record that a cast back gave what was there before the value was rounded."""
         kernel = sys.modules["torch._inductor.virtualized"].V.kernel
-        known, node = self._rounded.get(kernel, {}).get(str(value)), _node(kernel)
-        if known is not None and result is known.before and node:
-            self._log.record(
-                KIND, ((node,),), "rounding-left-out", "cast-back", place,
-                operands={"dtype": known.dtype, "rounds": known.node, **self._setting},
-                key=(node, known.dtype),
-            )  # fmt: skip
-
-
-def _node(kernel: Any) -> str:
-    """Return the node whose code a kernel is given."""
-    node = getattr(kernel, "current_node", None)
-    return str(node.get_name()) if node is not None else ""
-
-
-def _hook(cpp: Any, log: DecisionLog) -> None:
-    cast: Any = inspect.unwrap(cpp.CppOverrides.to_dtype)
-    recorder = _Recorder(log, by_setting=_SETTING in cast.__code__.co_names)
-    wrap(cpp, "CppKernel.cache_dtype_convert", log.observed(recorder.rounded))
-    for name in _CASTS:
-        wrap(cpp, name, log.observed(recorder.cast))
-
-
-HOOKS = {"torch._inductor.codegen.cpp": _hook}
+        known, node = self._rounded.get(kernel, {}).get(str(value)), node_in(kernel)
+        if known is not None and call.result is known.before and node:
+            operands: Operands = {"dtype": known.dtype, "rounds": known.node}
+            cast: Any = inspect.unwrap(sys.modules[_CPP].CppOverrides.to_dtype)
+            if _SETTING in cast.__code__.co_names:
+                operands["setting"] = _SETTING
+            key = node, known.dtype
+            self.record("rounding-left-out", Cause("cast-back", operands), call.place, (node,), key=key)

@@ -14,29 +14,25 @@ watched, and the tests by which it chooses are the cause. Its nodes are known wh
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
 
 from inductor_probe.capture.branches import CallPath, calls, matches
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, Tests, sees
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
-    UnknownPathError,
     debug_folder,
+    names_of,
     place_of,
     size_of,
     test_at,
 )
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame, TorchTest
-
-KIND: DecisionKind = "configs"
+from inductor_probe.model.decision import CauseCode, TorchTest
 
 _HEURISTIC = re.compile(r"^\s*@triton_heuristics\.(\w+)\(", re.MULTILINE)
 _HEURISTICS = "torch._inductor.runtime.triton_heuristics"
@@ -102,73 +98,65 @@ class _Named(Struct, frozen=True):
     blocks: Mapping[str, Any]
 
 
-@dataclass
-class _Recorder:
-    log: DecisionLog
-    folder: str | None = None
-    named: dict[str, list[_Named]] = field(default_factory=dict)
-    tuners: dict[str, Any] = field(default_factory=dict)
+class Configs(Recorder):
+    """Keeps kernels by name, as they are named and as they are loaded, until both are known."""
 
-    def kernel_named(
-        self, _: TorchFrame, name: str, __: object, source: str, schedule: Any, kernel: Any
-    ) -> None:
+    KIND = "configs"
+
+    def __init__(self, log: DecisionLog) -> None:
+        super().__init__(log)
+        self._folder: str | None = None
+        self._named: dict[str, list[_Named]] = {}
+        self._tuners: dict[str, Any] = {}
+
+    @sees("torch._inductor.codegen.triton", "TritonScheduling.define_kernel")
+    def kernel_named(self, call: Call, _: object, source: str, schedule: Any, kernel: Any) -> None:
         """Remember which nodes a kernel is of, and which heuristic its source calls."""
         self._follow_graph()
         leaves = [leaf for node in schedule if hasattr(node, "get_nodes") for leaf in node.get_nodes()]
-        nodes = tuple(leaf.get_name() for leaf in leaves)
         match = _HEURISTIC.search(source)
-        if match is None or not nodes:
+        if match is None or not leaves:
             return
-        numels = getattr(kernel, "numels", {})
-        is_square = "tile_hint=TileHint.SQUARE" in source
-        blocks = {
-            key: value
-            for key, value in (getattr(kernel, "meta", None) or {}).items()
-            if key.startswith(("BLOCK", "GROUP"))
-        }
-        one = _Named(match[1], is_square, dict(numels), nodes, blocks)
-        self.named.setdefault(name, []).append(one)
-        if name in self.tuners:
-            self._record(one, name, self.tuners[name])
+        name, is_square = call.result, "tile_hint=TileHint.SQUARE" in source
+        meta = getattr(kernel, "meta", None) or {}
+        blocks = {key: value for key, value in meta.items() if key.startswith(("BLOCK", "GROUP"))}
+        one = _Named(match[1], is_square, dict(getattr(kernel, "numels", {})), names_of(leaves), blocks)
+        self._named.setdefault(name, []).append(one)
+        if name in self._tuners:
+            self._record(one, name, self._tuners[name])
 
-    def kernel_loaded(self, _: TorchFrame, kernel: Any, *__: Any, **___: Any) -> None:
+    @sees("torch._inductor.async_compile", "AsyncCompile.triton")
+    def kernel_loaded(self, call: Call, *_: Any, **__: Any) -> None:
         """See a kernel that was loaded here; one that a worker loads is seen when it arrives."""
-        if getattr(kernel, "configs", None):
-            self._offered(kernel)
+        if getattr(call.result, "configs", None):
+            self.kernel_compiled(call, call.result)
 
-    def kernel_compiled(self, _: TorchFrame, __: object, tuner: Any, *___: Any, **____: Any) -> None:
+    @sees(_HEURISTICS, "CachingAutotuner.precompile")
+    def kernel_compiled(self, _: Call, tuner: Any, *__: Any, **___: Any) -> None:
         """See a kernel whose configs have been compiled, here or in a worker."""
-        self._offered(tuner)
-
-    def _offered(self, tuner: Any) -> None:
         self._follow_graph()
         name = tuner.inductor_meta.get("kernel_name")
-        if name is None or name in self.tuners:
+        if name is None or name in self._tuners:
             return
-        self.tuners[name] = tuner
-        for one in self.named.get(name, ()):
+        self._tuners[name] = tuner
+        for one in self._named.get(name, ()):
             self._record(one, name, tuner)
 
     def _follow_graph(self) -> None:
         """Forget the kernels of the graph before: names are counted in each graph."""
-        if debug_folder() != self.folder:
-            self.folder = debug_folder()
-            self.named, self.tuners = {}, {}
+        if debug_folder() != self._folder:
+            self._folder, self._named, self._tuners = debug_folder(), {}, {}
 
     def _record(self, kernel: _Named, name: str, tuner: Any) -> None:
         configs = [*(tuner.configs or [result.config for result in tuner.compile_results])]
         meta = tuner.inductor_meta
-        state = str((getattr(tuner, "autotune_cache_info", None) or {}).get("autotune_cache_state"))
-        if state == "hit":
-            raise UnknownPathError("the config that an earlier run found best was read from a cache")
         hints: Mapping[str, int] = tuner.size_hints or {}
         groups = meta.get("combo_tuning_groups", ())  # of a combo kernel: its parts are timed one by one
         offered = len(configs) if not groups else max(len(group["configs"]) for group in groups)
         for module, names in _WATCHED.items():
             for watched in names if module in sys.modules else ():
                 self.log.watch(sys.modules[module], watched)
-        cause, more, tests = _cause(kernel, tuner, offered)
-        operands: dict[str, Operand] = {
+        operands: Operands = {
             "kernel": name,
             "heuristic": kernel.heuristic,
             "configs": tuple(_text(config, kernel.blocks) for config in configs),
@@ -178,32 +166,31 @@ class _Recorder:
             operands["size_hints"] = tuple(f"{key}={size}" for key, size in hints.items())
             operands["numels"] = tuple(f"{key}={size_of(size)}" for key, size in numels if size is not None)
         operands |= {key: int(meta[key]) for key in ("num_load", "num_reduction") if key in meta}
-        outcome: Outcome = "one-config" if offered == 1 else "several-configs"
+        cause = _cause(kernel, tuner, offered).behind(operands)
+        outcome: Any = "one-config" if offered == 1 else "several-configs"
         place = place_of(getattr(sys.modules[_HEURISTICS], kernel.heuristic))
-        self.log.record(
-            KIND, (kernel.nodes,), outcome, cause, place, operands=operands | more, key=(kernel.nodes, name),
-            frames=(), tests=tests,
-        )  # fmt: skip
+        self.record(outcome, cause, place, kernel.nodes, key=(kernel.nodes, name), frames=())
 
 
-def _cause(
-    kernel: _Named, tuner: Any, count: int
-) -> tuple[CauseCode, dict[str, Operand], tuple[TorchTest, ...]]:
+def _cause(kernel: _Named, tuner: Any, count: int) -> Cause:
     """Return why there are that many configs."""
     meta = tuner.inductor_meta
     hint = getattr(meta.get("reduction_hint"), "name", None)
-    operands: dict[str, Operand] = {} if hint is None else {"hint": hint}
+    operands: Operands = {} if hint is None else {"hint": hint}
     parts = meta.get("combo_grid_meta") or {}
     if "heuristic_0" in parts:
-        return "combo-kernel", _of_parts(parts, meta.get("combo_tuning_groups", ())), ()
+        return Cause("combo-kernel", _of_parts(parts, meta.get("combo_tuning_groups", ())))
     if kernel.heuristic == "template":
-        return "template-config", operands, ()
+        return Cause("template-config", operands)
+    cached = str((getattr(tuner, "autotune_cache_info", None) or {}).get("autotune_cache_state"))
+    if cached == "hit":  # the config that an earlier run timed as the best
+        return Cause("unlisted-test", operands)
     made = _asked(kernel, tuner)
-    cause, tests = _rule(kernel.heuristic, made)
-    if count == 1 and cause not in _ONE:
+    code, tests = _rule(kernel.heuristic, made)
+    if count == 1 and code not in _ONE:
         filtered = _held(made, _FILTERED)
-        cause, tests = ("deterministic", filtered) if filtered else ("one-fits", tests)
-    return cause, operands, tests
+        code, tests = ("deterministic", filtered) if filtered else ("one-fits", tests)
+    return Cause(code, operands, tests)
 
 
 def _asked(kernel: _Named, tuner: Any) -> list[TorchTest]:
@@ -232,17 +219,15 @@ def _flat(paths: Iterable[CallPath]) -> Iterator[CallPath]:
         yield from _flat(reversed(path.inner))
 
 
-def _rule(heuristic: str, made: list[TorchTest]) -> tuple[CauseCode, tuple[TorchTest, ...]]:
+def _rule(heuristic: str, made: list[TorchTest]) -> tuple[CauseCode, Tests]:
     """Return by which rule of its heuristic configs are offered, with the tests that say so."""
-    if heuristic not in _RULES:
-        raise UnknownPathError(f"the heuristic {heuristic}")
-    for cause, conditions in _RULES[heuristic]:
+    for cause, conditions in _RULES.get(heuristic, ()):
         if tests := _held(made, conditions):
             return cause, tests
     return "unlisted-test", tuple(made[:1])
 
 
-def _held(made: list[TorchTest], conditions: Mapping[str, bool]) -> tuple[TorchTest, ...]:
+def _held(made: list[TorchTest], conditions: Mapping[str, bool]) -> Tests:
     """Return the tests of these texts; none if one was not made, or came out otherwise when it was last."""
     tests = [next((one for one in made if matches(one.text, text)), None) for text in conditions]
     pairs = zip(tests, conditions.values(), strict=True)
@@ -250,7 +235,7 @@ def _held(made: list[TorchTest], conditions: Mapping[str, bool]) -> tuple[TorchT
     return held if len(held) == len(conditions) else ()
 
 
-def _of_parts(parts: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]) -> dict[str, Operand]:
+def _of_parts(parts: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]) -> Operands:
     """Return the sizes of the kernels in a combo kernel, and what is tried for each; equal ones at once."""
     count = int(parts["num_kernels"])
     sizes = [parts[f"size_hints_{number}"] for number in range(count)]
@@ -269,20 +254,3 @@ def _text(config: Any, blocks: Mapping[str, Any] = MappingProxyType({})) -> str:
     """`XBLOCK=256 num_warps=4 num_stages=1`."""
     values = {**blocks, **config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
     return " ".join(f"{name}={value}" for name, value in values.items())
-
-
-_recorder = functools.cache(_Recorder)
-"""One a log: its hooks are called when each module is imported."""
-
-
-HOOKS = {
-    "torch._inductor.codegen.triton": lambda module, log: wrap(
-        module, "TritonScheduling.define_kernel", log.observed(_recorder(log).kernel_named)
-    ),
-    "torch._inductor.async_compile": lambda module, log: wrap(
-        module, "AsyncCompile.triton", log.observed(_recorder(log).kernel_loaded)
-    ),
-    _HEURISTICS: lambda module, log: wrap(
-        module, "CachingAutotuner.precompile", log.observed(_recorder(log).kernel_compiled)
-    ),
-}

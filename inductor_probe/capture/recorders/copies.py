@@ -18,12 +18,11 @@ What fixed them before is not tested there: torch looks at the type of the layou
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,12 +30,18 @@ from msgspec import Struct
 
 from inductor_probe.capture.branches import matches, running
 from inductor_probe.capture.recorders.askers import asker, prefers_channels_last
-from inductor_probe.capture.recorders.decision_log import DecisionLog, hint_of, place_of, test_at
-from inductor_probe.capture.recorders.layouts import kernel_of
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame, TorchTest
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, Tests, sees, watches
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    hint_of,
+    place_of,
+    test_at,
+    virtual_graph,
+)
+from inductor_probe.capture.recorders.extern_kernels import kernel_name
+from inductor_probe.model.decision import CauseCode, TorchFrame
 
-KIND: DecisionKind = "copy"
+_IR, _GRAPHS = "torch._inductor.ir", "torch._inductor.graph"
 _CLONES = frozenset((
     "aten.clone.default", "aten.contiguous.default", "aten.copy.default", "aten.lift_fresh_copy.default",
     "prims.clone.default",
@@ -45,7 +50,6 @@ _REQUESTS = ("ExternKernel.require_strides", "ExternKernel.require_stride1", "Ex
 _REQUIRES = _REQUESTS[0]
 _AS_ASKED = ("?.is_stride_ordered(?", "significant_strides_equal(?")
 """Tests of `require_strides` whether strides are those that are asked for."""
-_REALISED = ("Buffer", "ReinterpretView")
 
 
 class _Source(Struct, frozen=True):
@@ -71,7 +75,7 @@ class _Request:
         is_for_unit_stride: the operand needs stride 1 along one of its dimensions, and no order.
     """
 
-    wanted: dict[str, Operand]
+    wanted: Operands
     source: _Source | None = None
     is_answered: bool = False
     is_for_unit_stride: bool = False
@@ -82,7 +86,7 @@ class _Copy:
     """A decision about a buffer that is to be completed when code is generated."""
 
     number: int | None
-    operands: dict[str, Operand]
+    operands: Operands
     source: str
 
 
@@ -94,92 +98,96 @@ class _Graph:
     clones: list[tuple[Any, Any]] = field(default_factory=list)
 
 
-class _Recorder:
+@watches(_IR, _REQUIRES)
+class Copies(Recorder):
+    """Keeps the request that is being answered, and the copies of each graph until its code is complete."""
+
+    KIND = "copy"
+
     def __init__(self, log: DecisionLog) -> None:
-        self._log = log
-        self._ir: Any = None
+        super().__init__(log)
         self._request: _Request | None = None
         self._writing = False
         self._graphs: weakref.WeakKeyDictionary[Any, _Graph] = weakref.WeakKeyDictionary()
 
-    def hook_ir(self, ir: Any, log: DecisionLog) -> None:
-        """Wrap what may copy."""
-        self._ir = ir
-        log.watch(ir, _REQUIRES)
-        for name in _REQUESTS:
-            wrap(ir, name, self._around_request)
-        wrap(ir, "ExternKernel.copy_input", self._around_copy)
-        wrap(ir, "ConcatKernel.realize_into", functools.partial(self._around_write, cause=None))
-        wrap(
-            ir,
-            "MutationLayoutSHOULDREMOVE.realize_into",
-            functools.partial(self._around_write, cause="mutation"),
-        )
-        wrap(ir, "StorageBox.realize", self._around_realize)
+    @property
+    def _ir(self) -> Any:
+        return sys.modules[_IR]
 
-    def hook_graph(self, graph: Any, log: DecisionLog) -> None:
-        """Wrap where an FX node, all of them, and the code of the graph are complete."""
-        wrap(graph, "GraphLowering.run_node", log.observed(self._node_lowered))
-        wrap(graph, "GraphLowering.finalize", log.observed(self._lowered))
-        wrap(graph, "GraphLowering.codegen", log.observed(self._generated))
+    @sees(_IR, *_REQUESTS)
+    def requested(self, call: Call, _: Any, value: Any, *args: Any, **kwargs: Any) -> Iterator[None]:
+        """Record that nothing was copied, of a value that was a buffer and was asked for in an order."""
+        if self._request is not None:  # these call each other
+            return
+        request = self._request = _Request(_wanted(args, kwargs))
+        request.is_for_unit_stride = call.place.function.endswith("require_stride1")
+        try:
+            request.source = self._source(value)
+            yield
+            self._answered(call.place, request, call.result)
+        finally:
+            self._request = None
 
-    def _around_request(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        place = place_of(function)
+    @sees(_IR, "ExternKernel.copy_input")
+    def copied(self, call: Call, value: Any) -> Iterator[None]:
+        """Record a copy, if its operand was a buffer."""
+        request = self._request or _Request({})
+        source = request.source = request.source or self._source(value)
+        yield
+        request.is_answered = True
+        if source.buffer is None:
+            return
+        had = _strides(value)
+        if request.is_for_unit_stride and had:
+            # `realize_inputs` of a product asks for a buffer first: what it was given then is now copied.
+            if (asking := asker(sys._getframe(1), virtual_graph())) is not None:
+                self.log.forget(self.KIND, (source.buffer.get_name(), "view-as-strides", asking.node))
+            code = "no-unit-stride"
+        else:
+            code = self._cause(source, value)
+        self._copied(source, call.result.data.data, code, had, request.wanted)
 
-        def ask_and_record(cls: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._request is not None:  # these call each other
-                return function(cls, value, *args, **kwargs)
-            request = self._request = _Request(_wanted(args, kwargs))
-            request.is_for_unit_stride = place.function.endswith("require_stride1")
-            try:
-                self._log.safely(self._look, request, value)
-                result = function(cls, value, *args, **kwargs)
-                self._log.safely(self._answered, place, request, value, result)
-                return result
-            finally:
-                self._request = None
+    @sees(_IR, "ConcatKernel.realize_into", "MutationLayoutSHOULDREMOVE.realize_into")
+    def written(self, call: Call, _: Any, value: Any, *__: Any, **___: Any) -> Iterator[None]:
+        """Record what is written into a part of another buffer, or into an input."""
+        if self._writing:  # it calls itself with what it made of `value`
+            return
+        source = self._source(value)
+        self._writing = True
+        try:
+            yield
+        finally:
+            self._writing = False
+        if source.buffer is None:
+            source = self._source(value)  # `realize_hint` may have made a buffer of it on the way
+        if source.buffer is None or call.result is source.buffer:
+            return  # computed in its place
+        code = "part-of-a-view" if source.is_view else self._cause(source, value)
+        is_mutation = call.function.startswith("Mutation")
+        self._copied(source, call.result, "mutation" if is_mutation else code, _strides(value), {})
 
-        return ask_and_record
-
-    def _around_copy(self, copy: Callable[..., Any]) -> Callable[..., Any]:
-        def copy_and_record(value: Any) -> Any:
-            request = self._request or _Request({})
-            if request.source is None:
-                self._log.safely(self._look, request, value)
-            result = copy(value)
-            self._log.safely(self._copied, request, value, result)
-            return result
-
-        return copy_and_record
-
-    def _around_write(self, write: Callable[..., Any], cause: CauseCode | None) -> Callable[..., Any]:
-        def write_and_record(cls: Any, value: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._writing:  # it calls itself with what it made of `value`
-                return write(cls, value, target, *args, **kwargs)
-            request = _Request({})
-            self._log.safely(self._look, request, value)
-            self._writing = True
-            try:
-                result = write(cls, value, target, *args, **kwargs)
-            finally:
-                self._writing = False
-            self._log.safely(self._written, request, value, target, result, cause)
-            return result
-
-        return write_and_record
-
-    def _around_realize(self, realize: Callable[..., Any]) -> Callable[..., Any]:
-        def realize_and_record(box: Any) -> Any:
-            before = box.data
-            result = realize(box)
-            if box.data is not before and isinstance(before, self._ir.Pointwise):
-                self._log.safely(self._realised, box.data, before)
-            return result
-
-        return realize_and_record
-
-    def _look(self, request: _Request, value: Any) -> None:
-        request.source = self._source(value)
+    @sees(_IR, "StorageBox.realize")
+    def realised(self, _: Call, box: Any) -> Iterator[None]:
+        """Record a clone that became a buffer, and reads another one without computing anything."""
+        before = box.data
+        yield
+        if box.data is before or not isinstance(before, self._ir.Pointwise):
+            return
+        graph = virtual_graph()
+        node = before.get_origin_node() or getattr(graph, "current_node", None)
+        if node is None or str(node.target) not in _CLONES:
+            return
+        count = before.inner_fn_opcount()
+        if set(count.used_ops) != {"load"} or len(set(count.read_buffers)) != 1:
+            return
+        read = graph.try_get_buffer(count.read_buffers[0])
+        if read is None:
+            return
+        wanted: Operands = {"clone": node.name, "clone_operator": str(node.target)}
+        if memory_format := node.kwargs.get("memory_format"):
+            wanted["memory_format"] = str(memory_format)
+        source = _Source(read, is_flexible=False, is_view=False)
+        self._copied(source, box.data, "clone", _strides(read), wanted)
 
     def _source(self, value: Any) -> _Source:
         is_view = False
@@ -190,8 +198,7 @@ class _Recorder:
             value = value.data
         return _Source(value, isinstance(value.layout, self._ir.FlexibleLayout), is_view)
 
-    def _answered(self, place: TorchFrame, request: _Request, value: Any, result: Any) -> None:
-        """Record that nothing was copied, of a value that was a buffer and was asked for in an order."""
+    def _answered(self, place: TorchFrame, request: _Request, result: Any) -> None:
         source = request.source
         if request.is_answered or source is None or source.buffer is None:
             return
@@ -200,74 +207,21 @@ class _Recorder:
         size = result.get_size()
         if sum(length != 1 for length in size) < 2:
             return  # no order to speak of
-        asking = asker(sys._getframe(1), self._ir.V.graph)
+        asking = asker(sys._getframe(1), virtual_graph())
         if asking is None or asking.code in ("output", "view"):
             return  # what an output is says `layout`, and what is viewed is asked for the strides it has
-        cause: CauseCode = "strides-fit"
+        code = "strides-fit"
         if not request.wanted:
-            cause = "view-as-strides"
+            code = "view-as-strides"
         elif source.is_flexible and not source.is_view:
-            cause = "strides-taken"
+            code = "strides-taken"
         name = source.buffer.get_name()
-        operands = {
-            "source": name,
-            "had": _strides(result),
-            "size": tuple(map(str, size)),
-            **request.wanted,
+        cause = Cause(code, {
+            "source": name, "had": _strides(result), "size": tuple(map(str, size)), **request.wanted,
             **asking.operands(),
-        }
-        key = (name, cause, asking.node, *request.wanted.values())
-        self._log.record(
-            KIND, ((name,),), "not-copied", cause, place, operands=operands, subject_type="buffer", key=key
-        )
-
-    def _copied(self, request: _Request, value: Any, result: Any) -> None:
-        """Record a call of `copy_input`, if its operand was a buffer."""
-        request.is_answered = True
-        if request.source is None or request.source.buffer is None:
-            return
-        had = _strides(value)
-        if request.is_for_unit_stride and had:
-            # `realize_inputs` of a product asks for a buffer first: what it was given then is now copied.
-            asking = asker(sys._getframe(1), self._ir.V.graph)
-            if asking is not None:
-                self._log.forget(KIND, (request.source.buffer.get_name(), "view-as-strides", asking.node))
-            cause: CauseCode = "no-unit-stride"
-        else:
-            cause = self._cause(request.source, value)
-        self._record(request.source, result.data.data, cause, had, request.wanted)
-
-    def _written(
-        self, request: _Request, value: Any, target: Any, result: Any, cause: CauseCode | None
-    ) -> None:
-        """Record what is written into a part of another buffer, or into an input."""
-        source = request.source
-        if source is None or source.buffer is None:
-            source = self._source(value)  # `realize_hint` may have made a buffer of it on the way
-        if source.buffer is None or result is source.buffer:
-            return  # computed in its place
-        if cause is None:
-            cause = "part-of-a-view" if source.is_view else self._cause(source, value)
-        self._record(source, result, cause, _strides(value), {})
-
-    def _realised(self, buffer: Any, before: Any) -> None:
-        """Record a clone that became a buffer, and reads another one without computing anything."""
-        graph = self._ir.V.graph
-        node = before.get_origin_node() or getattr(graph, "current_node", None)
-        if node is None or str(node.target) not in _CLONES:
-            return
-        count = before.inner_fn_opcount()
-        if set(count.used_ops) != {"load"} or len(set(count.read_buffers)) != 1:
-            return
-        source = graph.try_get_buffer(count.read_buffers[0])
-        if source is None:
-            return
-        wanted: dict[str, Operand] = {"clone": node.name, "clone_operator": str(node.target)}
-        if memory_format := node.kwargs.get("memory_format"):
-            wanted["memory_format"] = str(memory_format)
-        self._record(
-            _Source(source, is_flexible=False, is_view=False), buffer, "clone", _strides(source), wanted
-        )
+        })  # fmt: skip
+        key = (name, code, asking.node, *request.wanted.values())
+        self.record("not-copied", cause, place, (name,), subject_type="buffer", key=key)
 
     def _cause(self, source: _Source, value: Any) -> CauseCode:
         """Return why a buffer could not be used as it is: what fixed its strides, in torch's order."""
@@ -281,71 +235,64 @@ class _Recorder:
         if isinstance(buffer.layout, (ir.NonOwningLayout, ir.MutationLayoutSHOULDREMOVE)):
             return "inside-another"
         if isinstance(buffer, (ir.ComputedBuffer, ir.ConcatKernel)):
-            fixed = self._log.latest("layout", buffer.get_name())
+            fixed = self.log.latest("layout", buffer.get_name())
             is_for_view = fixed is not None and fixed.operand("asker") == "view"
             return "fixed-for-view" if is_for_view or source.is_flexible else "fixed-before"
         if isinstance(buffer, (ir.ExternKernel, ir.TemplateBuffer)):
             return "extern-result"
         return "unlisted-test"
 
-    def _record(
-        self, source: _Source, buffer: Any, cause: CauseCode, had: tuple[str, ...], more: dict[str, Operand]
+    def _copied(
+        self, source: _Source, buffer: Any, code: CauseCode, had: tuple[str, ...], more: Operands
     ) -> None:
-        asking = asker(sys._getframe(1), self._ir.V.graph)
+        graph = virtual_graph()
+        asking = asker(sys._getframe(1), graph)
         if asking is None:
             return  # not inductor's
         name, size = buffer.get_name(), buffer.get_size()
         before = source.buffer.get_name()
-        operands: dict[str, Operand] = {"source": before, "size": tuple(map(str, size))}
+        operands: Operands = {"source": before, "size": tuple(map(str, size))}
         if source.is_view:
             operands["view"] = True
         if had:
             operands["had"] = had
         operands |= {**more, **asking.operands()}
-        if cause == "mutation":  # the end of the graph may write it, or a lowering
+        if code == "mutation":  # the end of the graph may write it, or a lowering
             operands["asker"] = "mutation"
-        graph = self._ir.V.graph
         if asking.code == "output" and prefers_channels_last(graph.current_node, graph):
             operands["asker"] = "channels-last-preferred"
-        if cause == "extern-result":
-            operands["kernel"] = kernel_of(source.buffer)
-        if cause == "fixed-before":
+        if code == "extern-result":
+            operands["kernel"] = kernel_name(source.buffer)
+        if code == "fixed-before":
             operands |= self._fixed(source.buffer)
         lengths = [hint_of(length, 0) for length in size]
         if all(lengths):
             operands["bytes"] = math.prod(lengths) * buffer.get_dtype().itemsize
-        number = self._log.record(
-            KIND,
-            ((name,),),
-            "copied",
-            cause,
-            asking.place,
-            operands=operands,
-            subject_type="buffer",
-            key=name,
-            tests=_differing(),
-        )
+        cause = Cause(code, operands, _differing())
+        number = self.record("copied", cause, asking.place, (name,), subject_type="buffer", key=name)
         self._of(graph).copies[name] = _Copy(number, operands, before)
 
-    def _fixed(self, buffer: Any) -> dict[str, Operand]:
+    def _fixed(self, buffer: Any) -> Operands:
         """Return who fixed the layout of a buffer, where the recorder of layouts saw it."""
         if isinstance(buffer, self._ir.ConcatKernel):
             return {"fixed_by": "concatenation"}  # that recorder sees it at the end of lowering
-        decision = self._log.latest("layout", buffer.get_name())
+        decision = self.log.latest("layout", buffer.get_name())
         if decision is None:
             return {}
         operands = dict(decision.operands)
         names = {"fixed_by": decision.cause, "fixed_for": operands.get("operator")}
         return {key: value for key, value in names.items() if value is not None}
 
-    def _node_lowered(self, _: TorchFrame, result: Any, lowering: Any, node: Any) -> None:
+    @sees(_GRAPHS, "GraphLowering.run_node")
+    def node_lowered(self, call: Call, lowering: Any, node: Any) -> None:
         """Remember a clone that is to have a memory format, and is no buffer yet."""
-        box = getattr(result, "data", None)
+        box = getattr(call.result, "data", None)
         is_clone = node.op == "call_function" and str(node.target) in _CLONES
         if is_clone and node.kwargs.get("memory_format") is not None and isinstance(box, self._ir.StorageBox):
             self._of(lowering).clones.append((node, box))
 
-    def _lowered(self, _: TorchFrame, result: Any, lowering: Any) -> None:
+    @sees(_GRAPHS, "GraphLowering.finalize")
+    def lowered(self, _: Call, lowering: Any) -> None:
         """Record the clones that never became buffers: the memory format that they ask for is nowhere.
 
         lowering.py, `clone`, does not look at `memory_format`: it leaves the layout to who makes a buffer.
@@ -360,22 +307,18 @@ class _Recorder:
             names = tuple(dict.fromkeys(count.read_buffers))
             is_read = set(count.used_ops) == {"load"} and len(names) == 1
             subject = names[0] if is_read else node.name
-            operands: dict[str, Operand] = {
-                "source": ", ".join(names),
-                "clone": node.name,
-                "clone_operator": str(node.target),
-                "memory_format": memory_format,
-                "size": tuple(map(str, box.data.get_size())),
-            }
+            operands: Operands = {
+                "source": ", ".join(names), "clone": node.name, "clone_operator": str(node.target),
+                "memory_format": memory_format, "size": tuple(map(str, box.data.get_size())),
+            }  # fmt: skip
             if is_read and (source := lowering.try_get_buffer(subject)) is not None:
                 operands["had"] = _strides(source)
-            self._log.record(
-                KIND, ((subject,),), "not-copied", "clone-inlined", place, operands=operands,
-                subject_type="buffer" if is_read else "fx", key=node.name,
-            )  # fmt: skip
+            about: Any = {"subject_type": "buffer" if is_read else "fx", "key": node.name}
+            self.record("not-copied", Cause("clone-inlined", operands), place, (subject,), **about)
         graph.clones.clear()
 
-    def _generated(self, _: TorchFrame, result: Any, lowering: Any) -> None:
+    @sees(_GRAPHS, "GraphLowering.codegen")
+    def generated(self, _: Call, lowering: Any) -> None:
         """Add where each copy lies, and what became of it: copied, fused, or not needed."""
         removed, unused = set(lowering.removed_buffers), set(lowering.removed_operations)
         twins = Counter(map(_what, self._of(lowering).copies.values()))
@@ -383,29 +326,26 @@ class _Recorder:
             buffer = lowering.try_get_buffer(name)
             operation = buffer.get_defining_op() if buffer is not None else None
             if operation is not None and operation.get_operation_name() in unused:
-                self._log.revise(copy.number, speculative=True)
+                self.log.revise(copy.number, speculative=True)
                 continue
             fused = [which for which, of in (("copy", name), ("source", copy.source)) if of in removed]
-            more: dict[str, Operand] = {"stride": _strides(buffer), "not_stored": tuple(fused)}
+            more: Operands = {"stride": _strides(buffer), "not_stored": tuple(fused)}
             if twins[_what(copy)] > 1:
                 more["times_copied"] = twins[_what(copy)]
-            self._log.revise(
-                copy.number,
-                operands=(*copy.operands.items(), *more.items()),
-                outcome="fused" if fused else "copied",
-            )
+            rows, outcome = (*copy.operands.items(), *more.items()), "fused" if fused else "copied"
+            self.log.revise(copy.number, operands=rows, outcome=outcome)
 
     def _of(self, lowering: Any) -> _Graph:
         return self._graphs.setdefault(lowering, _Graph())
 
 
-def _what(copy: _Copy) -> tuple[Operand, ...]:
+def _what(copy: _Copy) -> tuple[Any, ...]:
     """Return what is copied, and how: the same input is copied anew for each operator that wants it."""
     names = ("source", "had", "size", "stride_order", "exact_strides", "memory_format")
     return tuple(copy.operands.get(name, "") for name in names)
 
 
-def _differing() -> tuple[TorchTest, ...]:
+def _differing() -> Tests:
     """Return the test by which strides are not as asked for, in the call of `require_strides` that copies."""
     path = running(_REQUIRES)
     failed = (test for test in path.all() if not test.truth) if path is not None else ()
@@ -413,7 +353,7 @@ def _differing() -> tuple[TorchTest, ...]:
     return tuple(test_at(path, test) for test in tests if path is not None)[:1]
 
 
-def _wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Operand]:
+def _wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operands:
     """Return the strides, or their order, that `require_strides` is asked for, by its arguments' names."""
     names = ("order", "exact_strides")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
@@ -430,12 +370,3 @@ def _strides(value: Any) -> tuple[str, ...]:
         value = value.data
     stride = getattr(getattr(value, "layout", None), "stride", ())
     return tuple(map(str, stride))
-
-
-_recorder = functools.cache(_Recorder)
-"""One a log: the modules of torch that it hooks share it."""
-
-HOOKS = {
-    "torch._inductor.ir": lambda ir, log: _recorder(log).hook_ir(ir, log),
-    "torch._inductor.graph": lambda graph, log: _recorder(log).hook_graph(graph, log),
-}

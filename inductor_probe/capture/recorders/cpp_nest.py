@@ -15,33 +15,26 @@ Who is asked about:
 from __future__ import annotations
 
 import functools
+import sys
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
+from typing import Any
 
 from msgspec import Struct
 
-from inductor_probe.capture.branches import CallPath, calls
-from inductor_probe.capture.recorders.decision_log import (
-    DecisionLog,
-    path_of,
-    place_of,
-    printed,
-)
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame, TorchTest
+from inductor_probe.capture.branches import CallPath
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees
+from inductor_probe.capture.recorders.decision_log import DecisionLog, names_of, printed
+from inductor_probe.model.decision import Outcome, TorchFrame
 
-KIND: DecisionKind = "vectorisation"
+_CPP = "torch._inductor.codegen.cpp"
 _SELECT = "TilingSelect._select_tiling_indices"
 _COUNTED_USES = ("contig_vars_list", "non_contig_stride_const", "non_contig_stride_other")
 """Its variables: a loop as often as it is contiguous, and the loops that are strided elsewhere."""
 _INDEXED = {"load": 2, "store": 2, "index_expr": 1, "value_expr": 1}
 """Operations that are checked for contiguity, and which argument is the index."""
 _COUNTS = {"operations": "op_num > ?", "non_contiguous": "non_contig_indexing_op_num >= ?"}
-
-Answer: TypeAlias = tuple[Outcome, CauseCode, dict[str, Operand]]
-"""What torch chose, why, and the operands of that."""
 
 
 class Access(Struct, frozen=True):
@@ -53,6 +46,22 @@ class Access(Struct, frozen=True):
     index: str
     stride: str
     contiguous: bool
+
+
+MOST_ACCESSES = 8
+"""Accesses that are named in a decision; all are counted."""
+
+
+def first_accesses(accesses: Sequence[Access]) -> Operands:
+    """Return the first accesses, in tuples of equal lengths."""
+    first = accesses[:MOST_ACCESSES]
+    return {
+        "nodes": tuple(access.node for access in first),
+        "node_operations": tuple(access.operation for access in first),
+        "buffers": tuple(access.buffer for access in first),
+        "indices": tuple(access.index for access in first),
+        "strides": tuple(access.stride for access in first),
+    }
 
 
 class LoopUses(Struct, frozen=True):
@@ -132,7 +141,7 @@ class Nest:
         ]
 
     @property
-    def counts(self) -> dict[str, Operand]:
+    def counts(self) -> Operands:
         """How many operations `select_tiling` counted, and how many non-contiguous accesses among them.
 
         Torch 2.11 tells no number that it did not compare: 35 such accesses are enough, of how many ever.
@@ -151,122 +160,98 @@ class Nest:
         return list(self.answer[1]) if self.answer else []
 
 
-Listener = Callable[[Nest], None]
+class Nests(Recorder):
+    """The nests that are being generated: a template's nest may be generated within another.
 
+    `listeners` are called with each that is.
+    """
 
-class _Nests:
-    """The nests that are being generated: a template's nest may be generated within another."""
+    KIND = "vectorisation"
 
-    def __init__(self, cpp: Any, log: DecisionLog) -> None:
-        self.listeners: list[Listener] = []
-        self.open: list[Nest] = []
-        self._cpp = cpp
-        self._log = log
+    def __init__(self, log: DecisionLog) -> None:
+        super().__init__(log)
+        self.listeners: list[Callable[[Nest], None]] = []
+        self._open: list[Nest] = []
         self._template: tuple[str, ...] = ()
-        log.watch(cpp, "CppKernelProxy.codegen_functions", "_tail_vec_worthwhile")
-        log.watch(cpp, "TilingSelect.select_tiling")
-        log.watch(cpp, _SELECT, _SELECT.rpartition(".")[2])
-        wrap(cpp, "CppKernelProxy.codegen_functions", self._around_codegen)
-        wrap(cpp, "TilingSelect.select_tiling", log.followed(self._tiling_selected))
-        wrap(cpp, _SELECT, log.followed(self._loops_selected))
-        wrap(cpp, "CppScheduling.codegen_template", self._around_template)
 
-    def _around_codegen(self, codegen: Callable[..., Any]) -> Callable[..., Any]:
-        place = place_of(codegen)
+    @property
+    def now(self) -> Nest | None:
+        """The nest that is being generated now."""
+        return self._open[-1] if self._open else None
 
-        def codegen_and_record(proxy: Any, functions: Any, sizes: Any) -> Any:
-            nest = Nest(self._cpp, proxy, functions, sizes, place, self._template)
-            self.open.append(nest)
-            try:
-                with calls() as made:
-                    result = codegen(proxy, functions, sizes)
-            finally:
-                self.open.pop()
-            path = path_of(codegen, made)
-            nest.inner_paths = path.inner if path is not None else ()
-            for listener in self.listeners:
-                self._log.safely(listener, nest)
-            return result
+    @sees(_CPP, "CppKernelProxy.codegen_functions", watches=True, nested=("_tail_vec_worthwhile",))
+    def generated(self, call: Call, proxy: Any, functions: Any, sizes: Any) -> Iterator[None]:
+        """Let the listeners see a nest."""
+        nest = Nest(sys.modules[_CPP], proxy, functions, sizes, call.place, self._template)
+        self._open.append(nest)
+        try:
+            yield
+        finally:
+            self._open.pop()
+        nest.inner_paths = call.path.inner if call.path is not None else ()
+        for listener in self.listeners:
+            self.log.safely(listener, nest)
 
-        return codegen_and_record
-
-    def _around_template(self, codegen: Callable[..., Any]) -> Callable[..., Any]:
-        def codegen_and_name(
-            scheduling: Any, template: Any, epilogues: Any, *args: Any, **kwargs: Any
-        ) -> Any:
-            before, self._template = self._template, ()
-            self._log.safely(self._name_template, template, epilogues)
-            try:
-                return codegen(scheduling, template, epilogues, *args, **kwargs)
-            finally:
-                self._template = before
-
-        return codegen_and_name
-
-    def _name_template(self, template: Any, epilogues: Any) -> None:
+    @sees(_CPP, "CppScheduling.codegen_template")
+    def template(
+        self, _: Call, __: Any, template: Any, epilogues: Any, *___: Any, **____: Any
+    ) -> Iterator[None]:
+        """Name the nodes of a template while it is generated."""
         nodes = [node for fused in (template, *epilogues) for node in fused.get_nodes()]
-        self._template = tuple(node.get_name() for node in nodes)
+        before, self._template = self._template, names_of(nodes)
+        try:
+            yield
+        finally:
+            self._template = before
 
-    def _loops_selected(
-        self, place: TorchFrame, path: CallPath | None, loops: Any, _: object, *more: Any
-    ) -> None:
-        if self.open:
-            nest = self.open[-1]
-            nest.loop_place, nest.loop_path, nest.candidates = place, path, list(loops)
-            nest.factor, nest.uses = int(more[-1]), _uses(path)
+    @sees(_CPP, _SELECT, watches=True, nested=(_SELECT.rpartition(".")[2],))
+    def loops_selected(self, call: Call, _: object, *more: Any) -> None:
+        """Keep the candidates of a nest, and what was counted of its loops."""
+        if nest := self.now:
+            nest.loop_place, nest.loop_path, nest.candidates = call.place, call.path, list(call.result)
+            nest.factor, nest.uses = int(more[-1]), _uses(call.path)
 
-    def _tiling_selected(self, place: TorchFrame, path: CallPath | None, result: Any, *_: object) -> None:
-        if self.open:
-            nest = self.open[-1]
-            nest.tiling_place, nest.tiling_path, nest.answer = place, path, result
+    @sees(_CPP, "TilingSelect.select_tiling", watches=True)
+    def tiling_selected(self, call: Call, *_: object) -> None:
+        """Keep the answer of a nest, and the accesses that were checked for it."""
+        if nest := self.now:
+            nest.tiling_place, nest.tiling_path, nest.answer = call.place, call.path, call.result
             if len(nest.candidates) == 1:  # of two loops it checks no access
                 _count_accesses(nest)
 
 
-_OBSERVED: WeakKeyDictionary[DecisionLog, _Nests] = WeakKeyDictionary()
+class OfNests(Recorder):
+    """Records decisions about nests: `record_nest` is called with each that was generated."""
 
+    KIND = "vectorisation"
 
-def observe(cpp: Any, log: DecisionLog, listener: Listener) -> None:
-    """Call `listener` with each nest that `cpp`, torch's module, has generated.
+    def __init__(self, log: DecisionLog) -> None:
+        super().__init__(log)
+        self.nests = Nests.of(log)
+        self.nests.listeners.append(self.record_nest)
 
-    Raises:
-        AttributeError: this torch lacks a function that a nest is read from.
-    """
-    if log not in _OBSERVED:
-        _OBSERVED[log] = _Nests(cpp, log)
-    _OBSERVED[log].listeners.append(listener)
+    @abstractmethod
+    def record_nest(self, nest: Nest) -> None:
+        """Record what was decided about a nest."""
 
+    def answer(
+        self, nest: Nest, question: str, outcome: Outcome | None, cause: Cause | None, place: TorchFrame
+    ) -> None:
+        """Record an answer about a nest; a later one to the question about the same nodes takes its place.
 
-def open_nest(log: DecisionLog) -> Nest | None:
-    """Return the nest that is being generated now."""
-    nests = _OBSERVED.get(log)
-    return nests.open[-1] if nests is not None and nests.open else None
-
-
-def record_nest(
-    log: DecisionLog, nest: Nest, question: str, answer: Answer | None, place: TorchFrame,
-    *, tests: tuple[TorchTest, ...] = (),
-) -> None:  # fmt: skip
-    """Record a decision about a nest; a later answer to the question about the same nodes takes its place.
-
-    `answer` is None where there is nothing to decide: that of an earlier generation is forgotten.
-    """
-    nodes = nest.nodes
-    names = nodes or nest.template
-    written = () if names else nest.written
-    # A template has several nests, each with an answer of its own.
-    key = None if names and not nodes else (question, nodes or ("try", written))
-    if answer is None:
-        log.forget(KIND, key)
-        return
-    outcome, cause, operands = answer
-    if names:
-        log.record(KIND, (names,), outcome, cause, place, operands=operands, key=key, tests=tests)
-    else:
-        log.record(
-            KIND, (written,), outcome, cause, place, operands=operands, subject_type="buffer", key=key,
-            speculative=True, tests=tests,
-        )  # fmt: skip
+        Both are None where there is nothing to decide: that of an earlier generation is forgotten.
+        """
+        nodes = nest.nodes
+        names = nodes or nest.template
+        written = () if names else nest.written
+        # A template has several nests, each with an answer of its own.
+        key = None if names and not nodes else (question, nodes or ("try", written))
+        if outcome is None or cause is None:
+            self.log.forget(self.KIND, key)
+        elif names:
+            self.record(outcome, cause, place, names, key=key)
+        else:
+            self.record(outcome, cause, place, written, subject_type="buffer", key=key, speculative=True)
 
 
 def node_name(function: Any) -> str:

@@ -8,23 +8,13 @@ the CPU out, and finds no device at all.
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from inductor_probe.capture.branches import CallPath
-from inductor_probe.capture.recorders.decision_log import (
-    DecisionLog,
-    cause_of_branch,
-    place_of,
-    test_at,
-    tests_of,
-)
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame, TorchTest
-
-KIND: DecisionKind = "cudagraphs"
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees
+from inductor_probe.capture.recorders.decision_log import DecisionLog, cause_of_branch, test_at, tests_of
+from inductor_probe.model.decision import CauseCode
 
 _MOST_NODES = 24
 _DEVICES = "check_multiple_devices_or_any_cpu_nodes"
@@ -35,114 +25,91 @@ _BEHIND: Mapping[str, CauseCode] = {_DEVICES: "no-gpu-device"}
 _MUTATED = "len(?) != ?"
 _DYNAMIC = "cudagraph_skip_dynamic_graphs"
 
-Cause = tuple[CauseCode, dict[str, Operand]]
 
+class CudaGraphs(Recorder):
+    """Keeps what is cut out of a graph, and what refused it, until it is known whether it is wrapped."""
 
-class _Recorder:
+    KIND = "cudagraphs"
+
     def __init__(self, log: DecisionLog) -> None:
-        self._log = log
+        super().__init__(log)
         self._cut: dict[str, str] = {}
-        self._why: tuple[Cause, tuple[TorchTest, ...]] | None = None
+        self._why: Cause | None = None
 
-    def partitioned(self, _: TorchFrame, reason: Any, scheduler: Any, node: Any) -> None:
+    @sees("torch._inductor.scheduler", "Scheduler.should_partition")
+    def partitioned(self, call: Call, scheduler: Any, node: Any) -> None:
         """See why a node stays out of CUDA graphs: a text, or with torch 2.11 maybe no more than True."""
+        reason = call.result
         if reason and sys.modules["torch._inductor.config"].triton.cudagraphs:
             self._cut[node.get_name()] = reason if isinstance(reason, str) else "cannot be captured"
 
-    def around_post_compile(self, post_compile: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `CompiledFxGraph.post_compile` so that it is seen whether it wraps the graph."""
-        place = place_of(post_compile)
-
-        def compile_and_record(compiled: Any, inputs: Any, constants: Any, options: Any) -> Any:
-            before = getattr(compiled, "current_callable", None)
-            result = post_compile(compiled, inputs, constants, options)
-            self._log.safely(self._decided, place, compiled, options, before)
-            return result
-
-        return compile_and_record
-
-    def _decided(self, place: TorchFrame, compiled: Any, options: Any, _: object) -> None:
-        cut, self._cut = self._cut, {}
-        tests: tuple[TorchTest, ...]
-        config: Any = sys.modules["torch._inductor.config"]
-        on_gpu = any(map(sys.modules["torch._inductor.utils"].is_gpu, compiled.device_types))
-        if config.triton.cudagraphs:
-            info = compiled.cudagraph_info
-            reason = compiled.disabled_cudagraphs_reason
-            failed = tuple(info.cudagraph_fail_reasons) if info is not None else ()
-            if options["cudagraphs"]:
-                self._kept(place, compiled, cut)
-                return
-            cause, tests = self._skipped(reason, failed, compiled, cut)
-        elif on_gpu:
-            cause, tests = ("cudagraphs-off", {}), ()
-        else:
-            return
-        self._record("skipped", cause, place, tests)
-
-    def _kept(self, place: TorchFrame, compiled: Any, cut: dict[str, str]) -> None:
-        partitions = len(compiled.partition_maps or ())
-        operands: dict[str, Operand] = {"partitions": partitions or 1}
-        if moving := _moving_inputs(compiled):
-            self._record("at-run-time", ("moving-inputs", {**operands, "inputs": moving}), place)
-            return
-        if not cut:
-            self._record("captured", ("whole-graph", operands), place)
-            return
-        nodes = tuple(cut)[:_MOST_NODES]
-        operands |= {"nodes": nodes, "reasons": tuple(dict.fromkeys(cut.values()))[:_MOST_NODES]}
-        self._record("partitioned", ("partitions", operands), place)
-
-    def asked(
-        self, place: TorchFrame, path: CallPath | None, result: Any, asked_about: Any, *_: object
-    ) -> None:
+    @sees("torch._inductor.utils", _OPERATOR, watches=True)
+    @sees("torch._inductor.cudagraph_utils", _DEVICES, _MUTATION, watches=True)
+    def asked(self, call: Call, asked_about: Any, *_: object) -> None:
         """See what keeps the graph from being captured, by which test of which function."""
-        if not result or path is None:
+        path, name = call.path, call.place.function
+        if not call.result or path is None:
             return
-        name = place.function
-        code = cause_of_branch(path, KIND, name, behind=_BEHIND.get(name, "unlisted-test"))
+        code = cause_of_branch(path, self.KIND, name, behind=_BEHIND.get(name, "unlisted-test"))
         tests = tests_of(path) or tuple(test_at(path, one) for one in path.all()[:1])
+        operands: Operands = {}
         if name == _MUTATION:
             code, counted = "mutated-inputs", path.tested(_MUTATED)
             tests = (test_at(path, counted),) if counted is not None else ()
-        operands: dict[str, Operand] = {}
-        if code == "cpu-device":
-            device = sys.modules["torch"].device("cpu")
-            operands["node"] = asked_about[device].name
+        elif code == "cpu-device":
+            operands["node"] = asked_about[sys.modules["torch"].device("cpu")].name
         elif code == "no-gpu-device" and asked_about:
             code = "unlisted-test"  # several GPUs
         elif code == "incompatible-operator":
-            operands["operator"] = str(result.target)
-        self._why = (code, operands), tests
+            operands["operator"] = str(call.result.target)
+        self._why = Cause(code, operands, tests)
 
-    def _skipped(
-        self, reason: str | None, failed: tuple[str, ...], compiled: Any, cut: dict[str, str]
-    ) -> tuple[Cause, tuple[TorchTest, ...]]:
-        """Return what was seen to refuse, else what torch's words have of a setting or of a lowering.
+    @sees("torch._inductor.output_code", "CompiledFxGraph.post_compile")
+    def decided(self, call: Call, compiled: Any, _: object, __: object, options: Any) -> None:
+        """Record whether the graph is wrapped, or its partitions."""
+        cut, self._cut = self._cut, {}
+        why, self._why = self._why, None
+        on_gpu = any(map(sys.modules["torch._inductor.utils"].is_gpu, compiled.device_types))
+        if not sys.modules["torch._inductor.config"].triton.cudagraphs:
+            if on_gpu:
+                self._graph("skipped", Cause("cudagraphs-off"), call)
+        elif not options["cudagraphs"]:
+            self._graph("skipped", _skipped(compiled, cut, why), call)
+        else:
+            operands: Operands = {"partitions": len(compiled.partition_maps or ()) or 1}
+            if moving := _moving_inputs(compiled):
+                self._graph("at-run-time", Cause("moving-inputs", {**operands, "inputs": moving}), call)
+            elif not cut:
+                self._graph("captured", Cause("whole-graph", operands), call)
+            else:
+                operands |= {"nodes": _first(cut), "reasons": _first(cut.values())}
+                self._graph("partitioned", Cause("partitions", operands), call)
 
-        `codegen_and_compile` and lowerings write such a reason among much else, and go on.
-        """
-        (code, operands), tests = self._why or (("", {}), ())
-        if code == "mutated-inputs":
-            mutated = compiled.mutated_inputs or ()
-            return ("mutated-inputs", {"inputs": tuple(map(str, mutated))[:_MOST_NODES]}), tests
-        if code:
-            return (code, operands), tests
-        text = (reason or "").partition("\n")[0].partition(". Found from")[0]
-        if _DYNAMIC in text:
-            return ("dynamic-shapes", {}), ()
-        if not text and cut and not compiled.partition_maps:
-            return ("no-partition", {"reasons": tuple(dict.fromkeys(cut.values()))[:_MOST_NODES]}), ()
-        return ("incompatible-lowering", {"text": text or ", ".join(failed)}), ()
+    def _graph(self, outcome: Any, cause: Cause, call: Call) -> None:
+        self.record(outcome, cause, call.place, subject_type="graph", key="graph")
 
-    def _record(
-        self, outcome: Any, cause: Cause, place: TorchFrame, tests: tuple[TorchTest, ...] = ()
-    ) -> None:
-        code, operands = cause
-        self._log.record(
-            KIND, (), outcome, code, place, operands=operands, subject_type="graph", key="graph", tests=tests
-        )
-        self._why = None
+
+def _skipped(compiled: Any, cut: Mapping[str, str], why: Cause | None) -> Cause:
+    """Return what was seen to refuse, else what torch's words have of a setting or of a lowering.
+
+    `codegen_and_compile` and lowerings write such a reason among much else, and go on.
+    """
+    if why is not None and why.code == "mutated-inputs":
+        return why.also({"inputs": _first(map(str, compiled.mutated_inputs or ()))})
+    if why is not None:
+        return why
+    reason, info = compiled.disabled_cudagraphs_reason, compiled.cudagraph_info
+    text = (reason or "").partition("\n")[0].partition(". Found from")[0]
+    if _DYNAMIC in text:
+        return Cause("dynamic-shapes")
+    if not text and cut and not compiled.partition_maps:
+        return Cause("no-partition", {"reasons": _first(cut.values())})
+    failed = info.cudagraph_fail_reasons if info is not None else ()
+    return Cause("incompatible-lowering", {"text": text or ", ".join(failed)})
+
+
+def _first(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))[:_MOST_NODES]
 
 
 def _moving_inputs(compiled: Any) -> tuple[str, ...]:
@@ -152,27 +119,4 @@ def _moving_inputs(compiled: Any) -> tuple[str, ...]:
     """
     static = set(compiled.fx_kwargs.get("static_input_idxs") or ())
     placeholders = compiled.cudagraph_info.placeholders
-    moving = sorted(set(compiled.mutated_input_idxs) - static)
-    return tuple(placeholders[index].name for index in moving)[:_MOST_NODES]
-
-
-_recorder = functools.cache(_Recorder)
-"""One a log, for the two modules that it hooks."""
-
-
-def _hook(names: tuple[str, ...], module: Any, log: DecisionLog) -> None:
-    for name in names:
-        log.watch(module, name)
-        wrap(module, name, log.followed(_recorder(log).asked))
-
-
-HOOKS = {
-    "torch._inductor.utils": functools.partial(_hook, (_OPERATOR,)),
-    "torch._inductor.cudagraph_utils": functools.partial(_hook, (_DEVICES, _MUTATION)),
-    "torch._inductor.output_code": lambda module, log: wrap(
-        module, "CompiledFxGraph.post_compile", _recorder(log).around_post_compile
-    ),
-    "torch._inductor.scheduler": lambda module, log: wrap(
-        module, "Scheduler.should_partition", log.observed(_recorder(log).partitioned)
-    ),
-}
+    return _first(placeholders[index].name for index in sorted({*compiled.mutated_input_idxs} - static))

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from inductor_probe.capture.branches import CallPath, CannotWatchError, SeenTest, calls, matches
+from inductor_probe.capture.branches import CallPath, CannotWatchError, SeenTest, matches
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import compile_id
 from inductor_probe.capture.torch_places import watch
@@ -47,10 +47,6 @@ _SOURCE = re.compile(r'File "(?P<path>.+?)", line (?P<line>\d+), in ')
 _INDUCTOR = f"{os.sep}torch{os.sep}_inductor{os.sep}"
 
 
-class UnknownPathError(Exception):
-    """torch took a way through a function that a recorder does not know: no cause is recorded."""
-
-
 @dataclass
 class _Graph:
     """Decisions of a graph by their number.
@@ -75,6 +71,9 @@ class DecisionLog:
     Args:
         events: where what could not be recorded is noted.
         simulated: a GPU is simulated: what torch times on it is no measure.
+
+    Attributes:
+        recorders: those that write into it, by class.
     """
 
     def __init__(self, events: EventLog, *, simulated: bool = False) -> None:
@@ -84,6 +83,7 @@ class DecisionLog:
         self._waiting: dict[str | None, _Graph] = {}  # by compile id
         self._kinds: list[DecisionKind] = []
         self._noted: set[str] = set()
+        self.recorders: dict[type, Any] = {}
 
     def recorded(self, kind: DecisionKind) -> None:
         """Remember that decisions of a kind are recorded on this torch."""
@@ -257,49 +257,6 @@ class DecisionLog:
         self.note("write", ProbeError(f"{len(tries)} of {len(decisions)} decisions, all tries, are left out"))
         return [decision for decision in decisions if decision.number not in left_out]
 
-    def observed(self, record: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Return what makes of a function of torch one that calls it, and then `record`.
-
-        `record` is called with the function's place, its result, and the arguments that it had. What it
-        raises becomes a note: the compile goes on with torch's own result.
-        """
-
-        def around(original: Callable[..., Any]) -> Callable[..., Any]:
-            place = place_of(original)
-
-            @functools.wraps(original)
-            def call_and_record(*args: Any, **kwargs: Any) -> Any:
-                result = original(*args, **kwargs)
-                self.safely(record, place, result, *args, **kwargs)
-                return result
-
-            return call_and_record
-
-        return around
-
-    def followed(
-        self, record: Callable[..., None], decider: str = ""
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Return the same for a function that is watched: `record` gets its path after its place.
-
-        Args:
-            decider: a function that is watched in its stead, and which it calls.
-        """
-
-        def around(original: Callable[..., Any]) -> Callable[..., Any]:
-            place, name = place_of(original), decider or inspect.unwrap(original).__qualname__
-
-            @functools.wraps(original)
-            def call_and_record(*args: Any, **kwargs: Any) -> Any:
-                with calls() as made:
-                    result = original(*args, **kwargs)
-                self.safely(record, place, path_of_name(name, made), result, *args, **kwargs)
-                return result
-
-            return call_and_record
-
-        return around
-
     def watch(self, module: ModuleType, name: str, *nested: str) -> None:
         """Watch a function of torch, and those `nested` in it; one that this torch lacks is a note."""
         try:
@@ -370,6 +327,27 @@ def hint_of(size: Any, fallback: int) -> int:
 def is_gpu(device: Any) -> bool:
     """Return whether a device is of a kind that torch takes for a GPU."""
     return bool(sys.modules["torch._inductor.utils"].is_gpu(device.type))
+
+
+def names_of(nodes: Iterable[Any]) -> tuple[str, ...]:
+    """Return the names of scheduler nodes."""
+    return tuple(node.get_name() for node in nodes)
+
+
+def node_in(kernel: Any) -> str:
+    """Return the node whose code a kernel is given now; empty where it is given none."""
+    node = getattr(kernel, "current_node", None)
+    return str(node.get_name()) if node is not None else ""
+
+
+def fx_in_lowering() -> Any:
+    """Return the FX node that is lowered now, None where none is."""
+    return virtual_graph().current_node
+
+
+def virtual_graph() -> Any:
+    """Return torch's `V.graph`: the `GraphLowering` that is at work."""
+    return sys.modules["torch._inductor.virtualized"].V.graph
 
 
 def source_of(node: Any) -> str:

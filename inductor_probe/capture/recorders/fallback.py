@@ -14,31 +14,30 @@ None`, since `Scan.create` returned that below `not V.graph.has_feature(device, 
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 from inductor_probe.capture.branches import CallPath, running
 from inductor_probe.capture.recorders.askers import decomposition_of
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees, watches
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     cause_of_test,
+    fx_in_lowering,
     hint_of,
     inner_path,
     place_of,
     stack,
     tests_of,
+    virtual_graph,
 )
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame, TorchTest
+from inductor_probe.model.decision import CauseCode, TorchFrame
 
-KIND: DecisionKind = "fallback"
-
+_GRAPH = "torch._inductor.graph"
 _HANDLERS = ("handler", "fallback_handler.<locals>.handler")  # its co_name, and its co_qualname
 _IR = "torch/_inductor/ir.py"
 _WRAPPERS = ("_register_lowering.<locals>.wrapped", "wrapped")
@@ -54,7 +53,6 @@ _ANSWERS = ("use_scatter_fallback", "Scan.create", "Sort.create")
 """What lowerings ask: where one says no, its branch is the cause, and not that of the lowering."""
 _WINDOW, _THREADS, _SPLIT = "window_size > ?", "parallel_num_threads() != ?", "num_splits > ?"
 _VALUES, _ELEMENTS = "len(dtypes) == ?", "sizevars.statically_known_true(sympy.Le(?"
-Cause = tuple[CauseCode, TorchFrame, dict[str, Operand]]
 
 
 @dataclass
@@ -62,125 +60,130 @@ class _Node:
     """What was asked while an FX node was lowered. `missing`: a feature that the backend does not have."""
 
     node: Any = None
-    missing: dict[str, Operand] = field(default_factory=dict)
-    unsupported: Cause | None = None
+    missing: Operands = field(default_factory=dict)
+    unsupported: tuple[Cause, TorchFrame] | None = None
 
 
-@dataclass
-class _Recorder:
-    log: DecisionLog
-    implicit: set[Any] = field(default_factory=set)
-    declined: dict[Any, Any] = field(default_factory=dict)  # operators, with the decomposition of each
-    current: _Node = field(default_factory=_Node)
-    types: dict[str, None] = field(default_factory=dict)
+@watches("torch._inductor.lowering", *_HELPERS)
+@watches("torch._inductor.ir", "Scan.create", "Sort.create")
+class Fallback(Recorder):
+    """Records calls of torch's own kernels.
+
+    `_implicit` are operators without a lowering; `_declined` those with a decomposition that said no to them.
+    """
+
+    KIND = "fallback"
+
+    def __init__(self, log: DecisionLog) -> None:
+        super().__init__(log)
+        self._implicit: set[Any] = set()
+        self._declined: dict[Any, Any] = {}
+        self._current = _Node()
+        self._types: dict[str, None] = {}
 
     def _asked(self) -> _Node:
         """Return what was asked about the FX node that is being lowered now."""
-        node = _graph().current_node
-        if self.current.node is not node:
-            self.current = _Node(node)
-        return self.current
+        node = fx_in_lowering()
+        if self._current.node is not node:
+            self._current = _Node(node)
+        return self._current
 
-    def type_checked(self, place: TorchFrame, is_unsupported: bool, node: Any, *_: Any, **__: Any) -> None:
+    @sees(_GRAPH, "fallback_node_due_to_unsupported_type")
+    def type_checked(self, call: Call, node: Any, *_: Any, **__: Any) -> None:
         """See whether the values of a node are of a type that no code is generated for."""
-        types, self.types = tuple(self.types), {}
-        if is_unsupported:
+        types, self._types = tuple(self._types), {}
+        if call.result:
             # Asked before run_node's other questions, and for nodes of patterns, too: it goes with its node.
-            self.current = _Node(node, unsupported=("unsupported-type", place, {"types": types}))
+            unsupported = Cause("unsupported-type", {"types": types}), call.place
+            self._current = _Node(node, unsupported=unsupported)
             return
-        lowering: Any = inspect.unwrap(_lowerings().get(node.target, _graph))
+        lowering: Any = inspect.unwrap(_lowerings().get(node.target, virtual_graph))
         if getattr(lowering, "__name__", "") in _LOWERINGS:
             self.log.watch(sys.modules[lowering.__module__], lowering.__name__)
 
-    def tensor_checked(self, _: TorchFrame, is_unsupported: bool, value: Any, *__: Any, **___: Any) -> None:
+    @sees("torch._inductor.lowering", "unsupported_input_tensor")
+    def tensor_checked(self, call: Call, value: Any, *_: Any, **__: Any) -> None:
         """See a value that no code is generated for."""
-        if is_unsupported:
-            self.types |= dict.fromkeys(_types_of(value)[-1:])
+        if call.result:
+            self._types |= dict.fromkeys(_types_of(value)[-1:])
 
-    def made_implicit(self, _: TorchFrame, __: object, target: Any, *___: Any, **____: Any) -> None:
+    @sees(_GRAPH, "make_fallback")
+    def made_implicit(self, _: Call, target: Any, *__: Any, **___: Any) -> None:
         """See that `GraphLowering.call_function` found no lowering for an operator."""
-        self.implicit.add(target)
+        self._implicit.add(target)
 
-    def decomposed(self, _: TorchFrame, result: Any, mode: Any, operator: Any, *__: Any) -> None:
+    @sees("torch.fx.experimental.proxy_tensor", "maybe_handle_decomp")
+    def decomposed(self, call: Call, mode: Any, operator: Any, *_: Any) -> None:
         """See that a decomposition returned NotImplemented, so that its operator stays in the FX graph."""
-        if result is NotImplemented and (decomposition := decomposition_of(mode, operator)) is not None:
-            self.declined[operator] = decomposition
+        is_declined = call.result is NotImplemented
+        if is_declined and (decomposition := decomposition_of(mode, operator)) is not None:
+            self._declined[operator] = decomposition
 
-    def feature_asked(self, _: TorchFrame, has_it: bool, _graph: Any, device: Any, feature: Any) -> None:
+    @sees(_GRAPH, "GraphLowering.has_feature")
+    def feature_asked(self, call: Call, _: Any, device: Any, feature: Any) -> None:
         """See that a lowering asked for something that the backend does not have."""
-        if not has_it:
+        if not call.result:
             self._asked().missing = {"feature": feature.name, "device": _graph_device(device)}
 
-    def around(self, make: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what makes a kernel that calls torch, so that each of them is recorded with its cause."""
-        place = place_of(make)
-
-        def make_and_record(*args: Any, **kwargs: Any) -> Any:
-            before = len(_graph().operations)
-            result = make(*args, **kwargs)
-            self.log.safely(self._record, place, before, sys._getframe(1))
-            return result
-
-        return make_and_record
-
-    def _record(self, place: TorchFrame, before: int, caller: FrameType) -> None:
-        graph = _graph()
+    @sees(
+        "torch._inductor.ir", "FallbackKernel.create", "ScatterFallback.__init__", "IndexPutFallback.__init__"
+    )
+    def made(self, call: Call, *_: Any, **__: Any) -> Iterator[None]:
+        """Record a kernel that calls torch, with its cause."""
+        graph = virtual_graph()
+        before = len(graph.operations)
+        yield
         made = [operation for operation in graph.operations[before:] if _calls_torch(operation)]
         node = graph.current_node
         if not made or node is None:
             return
-        operation = made[0]
+        operation, frames = made[0], [*stack(sys._getframe(1))]
         kernel = getattr(operation, "op_overload", None) or node.target
-        (cause, decided, operands), tests = self._cause(node, kernel, place, list(stack(caller)))
-        self.log.record(
-            KIND, ((operation.get_operation_name(),),), "extern", cause, decided,
-            operands={"operator": str(kernel), "fx": node.name, **operands}, tests=tests,
-        )  # fmt: skip
+        cause, place = self._cause(node, call.place, frames)
+        cause = cause.behind({"operator": str(kernel), "fx": node.name})
+        self.record("extern", cause, place, (operation.get_operation_name(),))
 
-    def _cause(
-        self, node: Any, kernel: Any, place: TorchFrame, frames: Sequence[TorchFrame]
-    ) -> tuple[Cause, tuple[TorchTest, ...]]:
+    def _cause(self, node: Any, place: TorchFrame, frames: Sequence[TorchFrame]) -> tuple[Cause, TorchFrame]:
+        """Return why a kernel calls torch, and the function that decided."""
         asked = self._asked()
         if asked.unsupported is not None:
-            return asked.unsupported, ()
+            return asked.unsupported
         called = _last(frames, "GraphLowering.call_function", place)
-        if node.target in self.implicit and node.target in self.declined:
-            declined = place_of(self.declined[node.target])
-            return ("decomposition-declined", declined, {"types": _computed(node)}), ()
-        if node.target in self.implicit:
-            return ("no-lowering", called, {}), ()
+        if node.target in self._implicit and node.target in self._declined:
+            declined = place_of(self._declined[node.target])
+            return Cause("decomposition-declined", {"types": _computed(node)}), declined
+        if node.target in self._implicit:
+            return Cause("no-lowering"), called
         lowering: Any = sys.modules["torch._inductor.lowering"]
         decompositions: Any = sys.modules.get("torch._decomp.decompositions_for_rng")
         random = getattr(decompositions, "extra_random_decomps", ())
         if lowering.config.fallback_random and node.target in random:
-            return ("fallback-random", called, {}), ()
+            return Cause("fallback-random"), called
         inside = _lowering_frames(frames)
         for frame in inside:
             if (path := running(frame.function)) is not None:
-                return _in_lowering(path.at(frame.line), node, inside[0], asked.missing)
+                return _in_lowering(path.at(frame.line), node, asked.missing), inside[0]
         if getattr(_lowerings().get(node.target), "_is_fallback_handler", False):
-            return ("registered-fallback", called, {}), ()
+            return Cause("registered-fallback"), called
         if inside and inside[0].function == "index":  # where an exception says that an index is a mask
-            return ("boolean-index", inside[0], {"dtypes": _dtypes(node.args[1])}), ()
-        return ("in-lowering", inside[0] if inside else place, {}), ()
+            return Cause("boolean-index", {"dtypes": _dtypes(node.args[1])}), inside[0]
+        return Cause("in-lowering"), inside[0] if inside else place
 
 
-def _in_lowering(
-    path: CallPath, node: Any, place: TorchFrame, missing: dict[str, Operand]
-) -> tuple[Cause, tuple[TorchTest, ...]]:
+def _in_lowering(path: CallPath, node: Any, missing: Operands) -> Cause:
     """Return why a lowering calls a fallback, by where it stands, or where what it asked before returned."""
     asked = next(filter(None, (inner_path(path.inner, function) for function in _ANSWERS)), None)
     for one in filter(None, (path, asked)):
         for tests in one.reasons():
-            for cause in (cause_of_test(KIND, "", test) for test in tests):
-                if cause is not None:
-                    operands = cause[1] or _operands(cause[0], one, node) or missing
-                    return (cause[0], place, operands), tests_of(one)
+            for known in (cause_of_test("fallback", "", test) for test in tests):
+                if known is not None:
+                    operands = known[1] or _operands(known[0], one, node) or missing
+                    return Cause(known[0], operands, tests_of(one))
     unlisted = tests_of(asked or path)
-    return ("unlisted-test" if unlisted else "in-lowering", place, {}), unlisted
+    return Cause("unlisted-test" if unlisted else "in-lowering", {}, unlisted)
 
 
-def _operands(cause: CauseCode, path: CallPath, node: Any) -> dict[str, Operand]:
+def _operands(cause: CauseCode, path: CallPath, node: Any) -> Operands:
     """Return what a cause needs to know of the node beside what torch compared."""
     match cause:
         case "scatter-sum-threads":
@@ -200,7 +203,7 @@ def _operands(cause: CauseCode, path: CallPath, node: Any) -> dict[str, Operand]
     return {}
 
 
-def _split(path: CallPath, node: Any) -> dict[str, Operand]:
+def _split(path: CallPath, node: Any) -> Operands:
     """Return what `Scan.create` saw of a scan of several values that was to be split."""
     seen = [path.tested(text) for text in (_ELEMENTS, _VALUES, _SPLIT)]
     elements, values, parts = (one.values[0] if one is not None else 0 for one in seen)
@@ -213,10 +216,6 @@ def _split(path: CallPath, node: Any) -> dict[str, Operand]:
 
 def _lowerings() -> Any:
     return sys.modules["torch._inductor.lowering"].lowerings
-
-
-def _graph() -> Any:
-    return sys.modules["torch._inductor.virtualized"].V.graph
 
 
 def _graph_device(device: Any) -> str:
@@ -282,39 +281,3 @@ def _last(frames: Sequence[TorchFrame], function: str, default: TorchFrame) -> T
     """Return the frame of `function`; where Python has no qualified names (3.10), of its last part."""
     names = (function, function.rpartition(".")[2])
     return next((frame for frame in frames if frame.function in names), default)
-
-
-_recorder = functools.cache(_Recorder)
-"""One a log: its hooks are called when each module is imported, in an order that is torch's own."""
-
-
-def _hook_graph(graph: Any, log: DecisionLog) -> None:
-    recorder = _recorder(log)
-    wrap(graph, "fallback_node_due_to_unsupported_type", log.observed(recorder.type_checked))
-    wrap(graph, "make_fallback", log.observed(recorder.made_implicit))
-    wrap(graph, "GraphLowering.has_feature", log.observed(recorder.feature_asked))
-
-
-def _hook_lowering(lowering: Any, log: DecisionLog) -> None:
-    for place in _HELPERS:
-        log.watch(lowering, place)
-    wrap(lowering, "unsupported_input_tensor", log.observed(_recorder(log).tensor_checked))
-
-
-def _hook_ir(ir: Any, log: DecisionLog) -> None:
-    for place in ("Scan.create", "Sort.create"):
-        log.watch(ir, place)
-    for name in ("FallbackKernel.create", "ScatterFallback.__init__", "IndexPutFallback.__init__"):
-        wrap(ir, name, _recorder(log).around)
-
-
-def _hook_tracing(tracing: Any, log: DecisionLog) -> None:
-    wrap(tracing, "maybe_handle_decomp", log.observed(_recorder(log).decomposed))
-
-
-HOOKS = {
-    "torch.fx.experimental.proxy_tensor": _hook_tracing,
-    "torch._inductor.graph": _hook_graph,
-    "torch._inductor.lowering": _hook_lowering,
-    "torch._inductor.ir": _hook_ir,
-}

@@ -1,7 +1,7 @@
 """What torch compared when it refused to fuse a pair: a cause with its operands.
 
 A function here reads the scheduler nodes of a pair (`first` runs before `second` in the fused kernel) and
-asks torch nothing that costs or keeps state. `Cause` holds what was seen; texts of index expressions are
+asks torch nothing that costs or keeps state. `Reason` holds what was seen; texts of index expressions are
 made once for each pair that is recorded, not for each of the many times that torch asks.
 """
 
@@ -14,14 +14,14 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 from inductor_probe.capture.branches import CallPath, CannotWatchError, WatchedCopy, calls, holes
+from inductor_probe.capture.recorders.base import Operands
 from inductor_probe.capture.recorders.decision_log import decides, path_of_name, printed
 from inductor_probe.capture.torch_places import watched_copy
-from inductor_probe.model.decision import CauseCode, Operand, TorchTest
+from inductor_probe.model.decision import CauseCode, Operand
 from inductor_probe.model.fusion_reasons import REASONS
 
-Cause: TypeAlias = tuple[CauseCode, dict[str, Operand]]
-LazyCause: TypeAlias = Callable[[], Cause]
-Tests: TypeAlias = tuple[TorchTest, ...]
+Reason: TypeAlias = tuple[CauseCode, Operands]
+LazyCause: TypeAlias = Callable[[], Reason]
 
 _DISTANCE = "proximity_score > ?"
 _NODES, _SCORE = "len(node1.get_nodes()) + len(node2.get_nodes()) > ?", "shared_data_score < ?"
@@ -50,7 +50,7 @@ def _copy(module: str, name: str) -> WatchedCopy | None:
         return None
 
 
-def _limit(which: str, name: str, pattern: str) -> dict[str, Operand]:
+def _limit(which: str, name: str, pattern: str) -> Operands:
     """Return what `InductorChoices` compares with in a test: torch's literal, or the setting there."""
     copy = _copy("torch._inductor.choices", f"InductorChoices.{name}")
     value = copy.limit(pattern) if copy is not None else None
@@ -59,7 +59,7 @@ def _limit(which: str, name: str, pattern: str) -> dict[str, Operand]:
 
 def logged_cause(
     form: str, args: tuple[Any, ...], pair: tuple[Any, Any] | None, frame: FrameType
-) -> Cause | LazyCause:
+) -> Reason | LazyCause:
     """Return the cause of a refusal that torch logs, or what returns it where it takes long to tell.
 
     Args:
@@ -70,9 +70,7 @@ def logged_cause(
     reason = REASONS.get(form)
     if reason is None or reason.code == "other":
         return "other", {"text": form % args if args else form}
-    operands: dict[str, Operand] = {
-        name: text_of(value) for name, value in zip(reason.numbers, args, strict=False)
-    }
+    operands: Operands = {name: text_of(value) for name, value in zip(reason.numbers, args, strict=False)}
     code = reason.code
     if pair is None:
         return code, operands
@@ -88,7 +86,7 @@ def logged_cause(
     return code, operands
 
 
-def _compared(code: CauseCode, first: Any, second: Any, frame: FrameType) -> dict[str, Operand]:
+def _compared(code: CauseCode, first: Any, second: Any, frame: FrameType) -> Operands:
     """Return what torch compared beside what its reason says."""
     match code:
         case "intermediate-node":
@@ -114,7 +112,7 @@ def _compared(code: CauseCode, first: Any, second: Any, frame: FrameType) -> dic
     return {}
 
 
-def _later(function: Callable[..., Cause], *args: Any) -> LazyCause:
+def _later(function: Callable[..., Reason], *args: Any) -> LazyCause:
     return lambda: function(*args)
 
 
@@ -126,7 +124,7 @@ _Uses: TypeAlias = dict[str, list[tuple[str, Any]]]
 """Of each buffer that a node uses how it does and the dep: `{"buf0": [("writes", dep)]}`."""
 
 
-def unshared(one: _Uses, other: _Uses, state: dict[str, bool]) -> Cause:
+def unshared(one: _Uses, other: _Uses, state: dict[str, bool]) -> Reason:
     """Return why two nodes share no data by torch's count, from their accesses.
 
     `Scheduler.score_fusion_memory` sums the bytes of the deps that are in both nodes, equal in buffer, index
@@ -144,7 +142,7 @@ def unshared(one: _Uses, other: _Uses, state: dict[str, bool]) -> Cause:
         for did, yours in other[name]
     ]
     code, _, name, does, mine, did, yours = max(rows, key=lambda row: (row[0] is not None, row[1]))
-    operands: dict[str, Operand] = {
+    operands: Operands = {
         "buffer": name, "first_does": does, "second_does": did,
         **_access("first", mine), **_access("second", yours), "buffers": tuple(common),
     }  # fmt: skip
@@ -202,7 +200,7 @@ def _is_affine(dep: Any) -> bool:
     return dep.index.free_symbols <= set(dep.var_names) and all(size.is_number for size in dep.size)
 
 
-def _access(which: str, dep: Any) -> dict[str, Operand]:
+def _access(which: str, dep: Any) -> Operands:
     """Return `{"first_index": "4*d0 + d1", "first_ranges": "d0: 8, d1: 4"}`; a whole buffer has no index."""
     if not hasattr(dep, "var_names"):
         return {f"{which}_index": "all"}
@@ -226,8 +224,8 @@ def _dependency(first: Any, second: Any, variables: Mapping[str, Any]) -> LazyCa
         left = next((dep for dep in second.read_writes.writes if dep.name == left.mutating_buf), left)
     updated = None if is_weak or hasattr(left, "var_names") else _updates(second).get(left.name)
 
-    def cause() -> Cause:
-        operands: dict[str, Operand] = {"buffer": (write or left).name}
+    def cause() -> Reason:
+        operands: Operands = {"buffer": (write or left).name}
         if write is not None:
             operands |= _access("first", write)
         if is_weak:
@@ -263,7 +261,7 @@ def _is_order(dep: Any) -> bool:
 # Templates
 
 
-def epilogue_cause(path: CallPath | None, template: Any) -> Cause:
+def epilogue_cause(path: CallPath | None, template: Any) -> Reason:
     """Return which leg of the condition of `Scheduler._can_fuse` an epilogue of a template does not meet."""
     if decides(path, "node2.is_reduction()"):
         return "epilogue-reduces", {}
@@ -282,7 +280,7 @@ def is_cpu(first: Any, second: Any) -> bool:
     return any(node.get_device() is not None and node.get_device().type == "cpu" for node in (first, second))
 
 
-def _numels(first: Any, second: Any) -> dict[str, Operand]:
+def _numels(first: Any, second: Any) -> Operands:
     (_, (numel1, rnumel1)), (_, (numel2, rnumel2)) = first.group, second.group
     return {
         "first_numel": text_of(numel1), "second_numel": text_of(numel2),
@@ -290,7 +288,7 @@ def _numels(first: Any, second: Any) -> dict[str, Operand]:
     }  # fmt: skip
 
 
-def _reusable(first: Any, second: Any) -> dict[str, Operand]:
+def _reusable(first: Any, second: Any) -> Operands:
     """Return what `Scheduler.can_fusion_increase_peak_memory` compared: memory to be reused, and a factor."""
     _, path = asked_again("Scheduler.can_fusion_increase_peak_memory", first.scheduler, first, second)
     seen = path.tested(_REUSED) if path is not None else None
@@ -331,7 +329,7 @@ def text_of(value: Any) -> Operand:
 # What was fused
 
 
-def way_of(first: Any, second: Any, fused: Any) -> Cause:
+def way_of(first: Any, second: Any, fused: Any) -> Reason:
     """Return how two nodes became one: what their fused kernel has in common."""
     depth = getattr(fused, "outer_loop_fusion_depth", None)
     if depth is not None:
@@ -351,7 +349,7 @@ def _is_mixed(node: Any) -> bool:
     return type(node).__name__ == "FusedMixOrderReductions"
 
 
-def times_of(measure: Callable[[], bool], times: Sequence[float]) -> dict[str, Operand]:
+def times_of(measure: Callable[[], bool], times: Sequence[float]) -> Operands:
     """Return what a benchmark of a pair measured: each kernel alone, and one for both.
 
     `Scheduler.speedup_by_fusion` returns `measure`. Of two nodes it times three kernels; of a template and

@@ -8,19 +8,20 @@ returned. What is read of the nodes besides are their loops, as they were then.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from inductor_probe.capture.branches import CallPath, holes
+from inductor_probe.capture.recorders.base import Operands, Tests
 from inductor_probe.capture.recorders.decision_log import (
     cause_of_branch,
     cause_of_test,
     decides,
+    inner_path,
     printed,
     tests_of,
 )
-from inductor_probe.capture.recorders.fusion_causes import Cause, Tests, leaf_names, text_of
-from inductor_probe.model.decision import Operand
+from inductor_probe.capture.recorders.fusion_causes import Reason, leaf_names, text_of
 
 _OWNER = "CppScheduling."
 WATCHED = (
@@ -35,7 +36,7 @@ _TILES = "getattr(left_loop_level, attr_compare) == getattr(right_loop_level, at
 _FACTOR = "outer_ranges * ? < ?"
 
 
-def cpp_cause(path: CallPath | None, first: Any, second: Any, *, vertical: bool) -> tuple[Cause, Tests]:
+def cpp_cause(path: CallPath | None, first: Any, second: Any, *, vertical: bool) -> tuple[Reason, Tests]:
     """Return why a pair was refused, and the tests that decided where these say more.
 
     `group` is `(device, (ranges, reduction ranges))`: `_why_fuse_nodes` wants both equal, or the ranges of a
@@ -75,7 +76,7 @@ def cpp_cause(path: CallPath | None, first: Any, second: Any, *, vertical: bool)
     return _of_ranges(path, first, second, {"vertical": True, "outer_depth": equal})
 
 
-def _of_ranges(path: CallPath, first: Any, second: Any, more: dict[str, Operand]) -> tuple[Cause, Tests]:
+def _of_ranges(path: CallPath, first: Any, second: Any, more: Operands) -> tuple[Reason, Tests]:
     """Return why `_can_fuse_nodes_with_compatible_ranges` did not make the loops of one those of the other.
 
     It has to be unfused, and what both compute has to have the same size in the user's program, before its
@@ -83,7 +84,7 @@ def _of_ranges(path: CallPath, first: Any, second: Any, more: dict[str, Operand]
     """
     asked = _last(path, _RANGES)
     cause = cause_of_branch(asked, "fusion")
-    operands: dict[str, Operand] = {**_loops(first, second), **more}
+    operands: Operands = {**_loops(first, second), **more}
     if cause == "unlisted-test":
         return (cause, {}), tests_of(asked)
     if cause == "sizes-differ":
@@ -93,7 +94,7 @@ def _of_ranges(path: CallPath, first: Any, second: Any, more: dict[str, Operand]
     return (cause, operands), ()
 
 
-def _of_template(path: CallPath, first: Any, second: Any) -> Cause:
+def _of_template(path: CallPath, first: Any, second: Any) -> Reason:
     """Return why a template is not fused with what reads it: codegen/cpp_utils.py has the rule.
 
     `template_fusion_with_epilogues_supported`: an epilogue reads all of the template's buffers at one index,
@@ -115,15 +116,9 @@ def _of_template(path: CallPath, first: Any, second: Any) -> Cause:
     return "unlisted-test", {}
 
 
-def _all(path: CallPath) -> Iterator[CallPath]:
-    yield path
-    for inner in path.inner:
-        yield from _all(inner)
-
-
 def _last(path: CallPath, method: str) -> CallPath | None:
     """Return the last call of a method within a call, or itself."""
-    return next((one for one in reversed([*_all(path)]) if one.sites.function == f"{_OWNER}{method}"), None)
+    return inner_path([path], f"{_OWNER}{method}")
 
 
 def _is_true(path: CallPath, method: str, pattern: str) -> bool:
@@ -142,7 +137,7 @@ def _group(node: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     return ranges, reduction
 
 
-def _loops(first: Any, second: Any) -> dict[str, Operand]:
+def _loops(first: Any, second: Any) -> Operands:
     """Return the loops of two nodes: `{"first_ranges": "(64, 64)", "first_reduction": "()", ...}`."""
     rows = (("first", _group(first)), ("second", _group(second)))
     return {
@@ -152,7 +147,7 @@ def _loops(first: Any, second: Any) -> dict[str, Operand]:
     }
 
 
-def _nests(first: Any, second: Any) -> dict[str, Operand]:
+def _nests(first: Any, second: Any) -> Operands:
     """Return which nest of an outer-loop fused node it is whose loops count."""
     edges = (("first", first, _edge(first, -1)), ("second", second, _edge(second, 0)))
     return {f"{which}_nest": "_".join(leaf_names(edge)) for which, node, edge in edges if edge is not node}
@@ -163,7 +158,7 @@ def _tuple(ranges: Iterable[Any]) -> str:
     return f"({', '.join(map(printed, ranges))})"
 
 
-def undone_cause(path: CallPath | None, node: Any, proxies: Sequence[Any]) -> tuple[Cause, Tests]:
+def undone_cause(path: CallPath | None, node: Any, proxies: Sequence[Any]) -> tuple[Reason, Tests]:
     """Return why fused outer loops are taken apart: `check_outer_fusion_loop_level_attr` returned False.
 
     It compares each two nests that follow each other, a level of `_inner` for each common loop. The vector
@@ -182,7 +177,7 @@ def undone_cause(path: CallPath | None, node: Any, proxies: Sequence[Any]) -> tu
         nest = next((name for name, size in zip(nests, sizes, strict=True) if size == inner), "")
         if isinstance(factor, int) and isinstance(outer, int):
             outer //= factor
-        operands: dict[str, Operand] = {"nest": nest, "inner_range": inner, "outer_range": outer}
+        operands: Operands = {"nest": nest, "inner_range": inner, "outer_range": outer}
         return (
             "inner-range-dominates",
             {**operands, **({} if factor is None else {"factor": factor})},

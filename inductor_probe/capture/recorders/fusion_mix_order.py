@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from inductor_probe.capture.branches import CallPath, holes, matches
+from inductor_probe.capture.recorders.base import Operands, Tests
 from inductor_probe.capture.recorders.decision_log import place_of, size_of, tests_of
-from inductor_probe.capture.recorders.fusion_causes import Cause, Tests, asked_again, is_cpu
+from inductor_probe.capture.recorders.fusion_causes import Reason, asked_again, is_cpu
 from inductor_probe.model.decision import Operand, TorchFrame
 from inductor_probe.model.fusion_reasons import REASONS
 
@@ -38,7 +39,7 @@ _CHECKS: Mapping[str, str] = {
 """The condition in whose branch it says no; behind all of them it is the other's `operation`."""
 
 
-def mix_order_limit(form: str, first: Any, second: Any) -> tuple[Cause, Tests, TorchFrame] | None:
+def mix_order_limit(form: str, first: Any, second: Any) -> tuple[Reason, Tests, TorchFrame] | None:
     """Return which check of `MixOrderReduction.can_fuse` failed, its tests and place; None of other pairs.
 
     Args:
@@ -67,13 +68,13 @@ def mix_order_limit(form: str, first: Any, second: Any) -> tuple[Cause, Tests, T
         return None
     inner, other = (first, second) if rules.is_contiguous_node(first) else (second, first)
     rows, columns = map(size_of, rules.get_numel_rnumel(inner))
-    sizes: dict[str, Operand] = {"rows": rows, "columns": columns} if check != "off" else {}
+    sizes: Operands = {"rows": rows, "columns": columns} if check != "off" else {}
     values: Mapping[str, Operand | None] = {
         "elements": rows * columns if isinstance(rows, int) and isinstance(columns, int) else None,
         "rows": rows, "columns": columns, "hint": _value(path),
         "operation": _value(path) or _operations(other),
     }  # fmt: skip
-    operands: dict[str, Operand] = {"check": check, **sizes}
+    operands: Operands = {"check": check, **sizes}
     if (value := values.get(check)) is not None:
         operands["value"] = value
     if (limit := _limit(path, texts, pattern)) is not None:

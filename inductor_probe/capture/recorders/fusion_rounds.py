@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, TypeAlias
 
+from inductor_probe.capture.recorders.base import Operands, Tests
 from inductor_probe.capture.recorders.decision_log import place_of, stack
-from inductor_probe.capture.recorders.fusion_causes import Cause, LazyCause, Tests, leaf_names
-from inductor_probe.model.decision import CauseCode, Operand, Outcome, TorchFrame
+from inductor_probe.capture.recorders.fusion_causes import LazyCause, Reason, leaf_names
+from inductor_probe.model.decision import CauseCode, Outcome, TorchFrame
 
-UNKNOWN: Cause = ("other", {"text": ""})
+UNKNOWN: Reason = ("other", {"text": ""})
 
 Key: TypeAlias = frozenset[tuple[str, ...]]
 
@@ -59,7 +60,7 @@ class Untried:
     """Nodes of the last round of which some pairs were not asked about, and why."""
 
     groups: tuple[tuple[str, ...], ...]
-    cause: Cause
+    cause: Reason
     place: TorchFrame
 
 
@@ -81,10 +82,10 @@ class Rounds:
     attempts: list[Attempt] = field(default_factory=list)
     answers: dict[Key, Answer] = field(default_factory=dict)
     allowed: dict[Key, tuple[Any, Any]] = field(default_factory=dict)
-    dropped: dict[Key, Cause] = field(default_factory=dict)
+    dropped: dict[Key, Reason] = field(default_factory=dict)
     scores: dict[Key, str] = field(default_factory=dict)
     timing: list[list[float]] = field(default_factory=list)
-    timed: dict[Key, dict[str, Operand]] = field(default_factory=dict)
+    timed: dict[Key, Operands] = field(default_factory=dict)
     unfusable: dict[Any, TorchFrame] = field(default_factory=dict)
     candidates: Sequence[Any] = ()
     lists: Sequence[Any] = ()
@@ -113,7 +114,7 @@ class Rounds:
             self.stacks[key] = tuple(stack(frame))
         return self.stacks[key]
 
-    def same(self, code: CauseCode, operands: dict[str, Operand]) -> LazyCause:
+    def same(self, code: CauseCode, operands: Operands) -> LazyCause:
         """Return what returns a cause that is known already: one for all pairs that it keeps apart.
 
         Thousands of pairs have a few hundred causes. Whatever is kept of each pair is walked by Python's
@@ -161,7 +162,7 @@ class Rounds:
             far = zip(numbers, after[limit + 1 :], strict=False)
             pairs = sum((mask & ~asked[number]).bit_count() for number, mask in far)
             if pairs:
-                operands: dict[str, Operand] = {"buffer": buffer, "limit": limit, "pairs": pairs}
+                operands: Operands = {"buffer": buffer, "limit": limit, "pairs": pairs}
                 groups = tuple(self.names(nodes[number]) for number in numbers)
                 yield Untried(groups, ("pair-limit", operands), place)
 
@@ -176,12 +177,12 @@ class Rounds:
         return bits
 
 
-def same(cause: Cause) -> LazyCause:
+def same(cause: Reason) -> LazyCause:
     """Return what returns a cause that is known already."""
     return functools.partial(_same, cause)
 
 
-def _same(cause: Cause) -> Cause:
+def _same(cause: Reason) -> Reason:
     return cause
 
 

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from inductor_probe.capture.branches import CallPath
-from inductor_probe.capture.recorders.decision_log import DecisionLog, cause_of_branch, tests_of
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, Operand, TorchFrame
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees
+from inductor_probe.capture.recorders.decision_log import cause_of_branch, tests_of
 
 _PLACE = "GraphLowering.decide_layout_opt"
 _SORTS = {"is_grouped": "grouped", "is_small_channel": "small", "is_in_out_channel": "narrowing"}
@@ -24,38 +23,33 @@ _COUNT, _NODES, _FLOPS = "nconv == ?", "len(list(gm.graph.nodes)) >= ?", "weight
 _SMALL = "n.args[1].meta['val'].size(?) <= ?"
 
 
-def hook_layout_opt(graph: Any, log: DecisionLog) -> None:
-    """Watch what decides for an entire graph."""
+class LayoutOpt(Recorder):
+    """Records what is decided for an entire graph."""
 
-    def decided(place: TorchFrame, path: CallPath | None, result: bool, module: Any, **_: object) -> None:
-        _decided(log, place, path, result, module)
+    KIND = "layout"
 
-    log.watch(graph, _PLACE, *_SORTS)
-    wrap(graph, _PLACE, log.followed(decided))
-
-
-def _decided(log: DecisionLog, place: TorchFrame, path: CallPath | None, result: bool, module: Any) -> None:
-    calls = [node for node in module.graph.nodes if node.op == "call_function"]
-    named = [node for node in calls if "convolution" in str(node.target)]
-    if not named:
-        return
-    values = [node.args[0].meta["val"] for node in named]
-    devices = {str(value.device.type) for value in values if hasattr(value, "device")}
-    count = path.tested(_COUNT) if path is not None else None
-    operands: dict[str, Operand] = {
-        "convolutions": (int(count.values[0]) if count is not None else 0) or len(named),
-        "device": ", ".join(sorted(devices)),
-    }
-    cause = cause_of_branch(path, "layout", _PLACE, "convolution-channels")
-    if path is not None:
-        operands |= _compared(path, cause, named)
-    log.record(
-        "layout", (), "channels-last" if result else "unchanged", cause, place, operands=operands,
-        subject_type="graph", key="graph", tests=tests_of(path),
-    )  # fmt: skip
+    @sees("torch._inductor.graph", _PLACE, watches=True, nested=tuple(_SORTS))
+    def decided(self, call: Call, module: Any, **_: object) -> None:
+        """Record it of a graph that has convolutions."""
+        path, nodes = call.path, [node for node in module.graph.nodes if node.op == "call_function"]
+        named = [node for node in nodes if "convolution" in str(node.target)]
+        if not named:
+            return
+        values = [node.args[0].meta["val"] for node in named]
+        devices = {str(value.device.type) for value in values if hasattr(value, "device")}
+        count = path.tested(_COUNT) if path is not None else None
+        code = cause_of_branch(path, "layout", _PLACE, "convolution-channels")
+        operands: Operands = {
+            "convolutions": (int(count.values[0]) if count is not None else 0) or len(named),
+            "device": ", ".join(sorted(devices)),
+            **(_compared(path, code, named) if path is not None else {}),
+        }
+        cause = Cause(code, operands, tests_of(path))
+        outcome: Any = "channels-last" if call.result else "unchanged"
+        self.record(outcome, cause, call.place, subject_type="graph", key="graph")
 
 
-def _compared(path: CallPath, cause: CauseCode, convolutions: Sequence[Any]) -> dict[str, Operand]:
+def _compared(path: CallPath, cause: str, convolutions: Sequence[Any]) -> Operands:
     """Return what torch compared, and of what sort the convolutions are for which it asked."""
     answers = [(one, sort) for one in path.inner if (sort := _SORTS.get(one.sites.function.split(".")[-1]))]
     if cause == "few-convolutions" and (nodes := path.tested(_NODES)):

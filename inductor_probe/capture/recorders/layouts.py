@@ -13,23 +13,18 @@ Who asks first decides. `Reduction.num_splits` only asks for strides, and fixes 
 
 from __future__ import annotations
 
-import functools
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from inductor_probe.capture.recorders.askers import Asker, asker, prefers_channels_last
-from inductor_probe.capture.recorders.decision_log import (
-    DecisionLog,
-    place_of,
-    printed,
-)
-from inductor_probe.capture.recorders.layout_opt import hook_layout_opt
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees
+from inductor_probe.capture.recorders.decision_log import DecisionLog, printed, virtual_graph
+from inductor_probe.capture.recorders.extern_kernels import kernel_name
+from inductor_probe.model.decision import CauseCode, Outcome, TorchFrame
 
-KIND: DecisionKind = "layout"
+_IR = "torch._inductor.ir"
 _MOST_READS = 6
 _IMAGE = 4
 """Dimensions of what a 2-D convolution takes."""
@@ -46,133 +41,110 @@ _ASKED: dict[str, CauseCode] = {
 """Askers that require an order of strides, as causes."""
 
 
-class _Recorder:
+class Layouts(Recorder):
+    """Records who fixed a layout; what is kept is of the last order that torch made of reads."""
+
+    KIND = "layout"
+
     def __init__(self, log: DecisionLog) -> None:
-        self._log = log
-        self._ir: Any = None
+        super().__init__(log)
         self._read_writes: Any = None
         self._stride_lengths: Sequence[Sequence[Any]] = ()
         self._suggested: tuple[str, ...] = ()
         self._votes: tuple[str, ...] = ()
 
-    def hook_ir(self, ir: Any, log: DecisionLog) -> None:
-        """Wrap what fixes a layout, and what suggests an order."""
-        self._ir = ir
-        wrap(ir, "ComputedBuffer.get_read_writes", log.observed(self._reads_known))
-        wrap(ir, "ComputedBuffer.get_fill_order", log.observed(self._order_suggested))
-        wrap(ir, "Buffer.freeze_layout", self._around_freeze)
-        for request in ("stride_order", "fill_order", "same_order", "exact_strides"):
-            wrap(ir, f"Buffer.freeze_layout_with_{request}", self._around_freeze)
+    @sees(_IR, "ComputedBuffer.get_read_writes")
+    def reads_known(self, call: Call, _: Any) -> None:
+        """Remember what a buffer reads."""
+        self._read_writes = call.result
 
-    def hook_scheduler(self, scheduler: Any, log: DecisionLog) -> None:
-        """Wrap what makes an order of strides."""
-        wrap(scheduler, "pick_loop_order", log.observed(self._order_picked))
-
-    def hook_graph(self, graph: Any, log: DecisionLog) -> None:
-        """Wrap the end of lowering."""
-        wrap(graph, "GraphLowering.finalize", log.observed(self._lowered))
-
-    def _around_freeze(self, freeze: Callable[..., Any]) -> Callable[..., Any]:
-        place = place_of(freeze)
-
-        def freeze_and_record(buffer: Any, *args: Any, **kwargs: Any) -> Any:
-            before = buffer.layout
-            result = freeze(buffer, *args, **kwargs)
-            if buffer.layout is not before and isinstance(before, self._ir.FlexibleLayout):
-                self._log.safely(self._frozen, place, buffer, args)
-            return result
-
-        return freeze_and_record
-
-    def _reads_known(self, _: TorchFrame, result: Any, buffer: Any) -> None:
-        self._read_writes = result
-
-    def _order_picked(
-        self, _: TorchFrame, result: Any, stride_lengths: Any, sizes: Any, *args: Any, **kwargs: Any
-    ) -> None:
+    @sees("torch._inductor.scheduler", "pick_loop_order")
+    def order_picked(self, call: Call, stride_lengths: Any, sizes: Any, *_: Any, **__: Any) -> None:
+        """Remember of what strides an order was made."""
         self._stride_lengths = stride_lengths
-        self._votes = tuple(_votes(result, stride_lengths, sizes))
+        self._votes = tuple(_votes(call.result, stride_lengths, sizes))
 
-    def _order_suggested(self, _: TorchFrame, result: Any, buffer: Any) -> None:
+    @sees(_IR, "ComputedBuffer.get_fill_order")
+    def order_suggested(self, call: Call, _: Any) -> None:
         """Remember what `get_fill_order` saw: reads with an index, and their strides by dimension."""
         reads = getattr(self._read_writes, "reads", ())
         names = [read.name for read in reads if isinstance(read, sys.modules[_DEPENDENCIES].MemoryDep)]
-        lengths = self._stride_lengths if result is not None else ()
+        lengths = self._stride_lengths if call.result is not None else ()
         self._suggested = tuple(
             f"{name} ({', '.join(map(str, strides))})" for name, strides in zip(names, lengths, strict=False)
         )
         self._read_writes, self._stride_lengths = None, ()
 
-    def _frozen(self, place: TorchFrame, buffer: Any, arguments: tuple[Any, ...]) -> None:
-        asking = asker(sys._getframe(1), self._ir.V.graph)
+    @sees(_IR, "Buffer.freeze_layout", "Buffer.freeze_layout_with_stride_order",
+        "Buffer.freeze_layout_with_fill_order", "Buffer.freeze_layout_with_same_order",
+        "Buffer.freeze_layout_with_exact_strides")  # fmt: skip
+    def frozen(self, call: Call, buffer: Any, *asked: Any, **_: Any) -> Iterator[None]:
+        """Record who fixed the layout of a buffer, where it was flexible."""
+        before, ir = buffer.layout, sys.modules[_IR]
+        yield
+        if buffer.layout is before or not isinstance(before, ir.FlexibleLayout):
+            return
+        asking = asker(sys._getframe(1), virtual_graph())
         if asking is None or not buffer.name or not buffer.layout.size:
             return  # a single element has no order
-        cause = self._cause(place, asking, buffer)
-        operands: dict[str, Operand] = {**_strides(buffer.layout), **asking.operands()}
-        if cause == "reads":
+        code = self._cause(call.place, asking, buffer)
+        operands: Operands = {**_strides(buffer.layout), **asking.operands()}
+        if code == "reads":
             operands["reads"] = self._suggested[:_MOST_READS]
             operands["votes"] = self._votes
-        if arguments:  # `stride_order`, `fill_order`, `exact_strides`: what was asked for, as torch names it
-            request = place.function.rpartition("_with_")[2]
-            operands[request] = tuple(map(str, arguments[0]))
-        if cause == "convolution":
+        if asked:  # `stride_order`, `fill_order`, `exact_strides`: what was asked for, as torch names it
+            operands[call.place.function.rpartition("_with_")[2]] = tuple(map(str, asked[0]))
+        if code == "convolution":
             operands["layout_opt"] = True
-        if cause == "extern-kernel":
-            operands["kernel"] = kernel_of(buffer)
+        if code == "extern-kernel":
+            operands["kernel"] = kernel_name(buffer)
         self._suggested = ()
-        outcome = _format(buffer.layout)
-        config = self._ir.config
+        outcome, config = _format(buffer.layout), ir.config
         if outcome == "padded" and config.comprehensive_padding and "exact_strides" not in operands:
             operands["padding_limit"] = int(config.padding_stride_threshold)
             operands["padding_bytes"] = int(config.padding_alignment_bytes)
-        self._record(buffer.name, outcome, cause, asking.place, operands)
+        self._buffer(buffer.name, outcome, Cause(code, operands), asking.place)
 
     def _cause(self, place: TorchFrame, asking: Asker, buffer: Any) -> CauseCode:
-        request = place.function.rpartition(".")[2]
-        if asking.trail[0] == "decide_layout" and not isinstance(buffer, self._ir.ComputedBuffer):
+        ir, graph = sys.modules[_IR], virtual_graph()
+        if asking.trail[0] == "decide_layout" and not isinstance(buffer, ir.ComputedBuffer):
             return "extern-kernel"
         if asking.trail[0] == "decide_layout":
-            is_computed = request == "freeze_layout_with_fill_order" or bool(self._suggested)
-            if is_computed and not self._ir.config.pick_loop_orders:
+            is_computed = place.function.endswith("freeze_layout_with_fill_order") or bool(self._suggested)
+            if is_computed and not ir.config.pick_loop_orders:
                 return "loop-orders-off"
             return "reads" if is_computed else "no-reads"
         if "convert_to_reinterpret_view" in asking.trail:
             return "view"
-        graph = self._ir.V.graph
         if asking.code == "convolution" and not (graph.layout_opt and len(buffer.layout.size) == _IMAGE):
             return "extern-operand"  # only 2-D convolutions are made channels-last
         if asking.code == "output" and prefers_channels_last(graph.current_node, graph):
             return "channels-last-preferred"
         return _ASKED.get(asking.code, "lowering")
 
-    def _lowered(self, place: TorchFrame, result: Any, lowering: Any) -> None:
+    @sees("torch._inductor.graph", "GraphLowering.finalize")
+    def lowered(self, call: Call, lowering: Any) -> None:
         """Record the layouts that nobody froze: of extern kernels, and of what is written into another."""
         for buffer in lowering.buffers:
             if buffer.name is None:  # of a score_mod: its text becomes part of a template
                 continue
-            layout = buffer.layout
-            layout_type = type(layout).__name__
-            name = buffer.get_name()
-            if layout_type == "NonOwningLayout":
-                operands = {**_strides(layout), "into": layout.view.get_name()}
-                self._record(name, "inside-another", "concatenation", place, operands)
-            elif layout_type == "MutationLayoutSHOULDREMOVE":
-                operands = {**_strides(layout), "into": layout.target.get_name()}
-                self._record(name, "in-place", "mutation", place, operands)
-            elif layout_type == "FixedLayout" and self._log.latest(KIND, name) is None and layout.size:
-                if isinstance(buffer, self._ir.ComputedBuffer):
-                    continue
-                kernel = kernel_of(buffer)
-                cause: CauseCode = "concatenation" if kernel == "ConcatKernel" else "extern-kernel"
-                operands = {**_strides(layout), "kernel": kernel}
-                self._record(name, _format(layout), cause, place, operands)
+            layout, name = buffer.layout, buffer.get_name()
+            match type(layout).__name__:
+                case "NonOwningLayout":
+                    cause = Cause("concatenation", {**_strides(layout), "into": layout.view.get_name()})
+                    self._buffer(name, "inside-another", cause, call.place)
+                case "MutationLayoutSHOULDREMOVE":
+                    cause = Cause("mutation", {**_strides(layout), "into": layout.target.get_name()})
+                    self._buffer(name, "in-place", cause, call.place)
+                case "FixedLayout" if self.log.latest(self.KIND, name) is None and layout.size:
+                    if not isinstance(buffer, sys.modules[_IR].ComputedBuffer):
+                        kernel = kernel_name(buffer)
+                        code = "concatenation" if kernel == "ConcatKernel" else "extern-kernel"
+                        cause = Cause(code, {**_strides(layout), "kernel": kernel})
+                        self._buffer(name, _format(layout), cause, call.place)
 
-    def _record(
-        self, name: str, outcome: Outcome, cause: CauseCode, place: TorchFrame, operands: dict[str, Operand]
-    ) -> None:
-        self._log.record(
-            KIND, ((name,),), outcome, cause, place, operands=operands, subject_type="buffer", key=name
-        )
+    def _buffer(self, name: str, outcome: Outcome, cause: Cause, place: TorchFrame) -> None:
+        self.record(outcome, cause, place, (name,), subject_type="buffer", key=name)
 
 
 _DEPENDENCIES = "torch._inductor.dependencies"
@@ -193,15 +165,7 @@ def _votes(order: Sequence[int], strides: Sequence[Sequence[Any]], sizes: Sequen
         yield f"{inner} inside {outer}: {for_inner} to {for_outer}"
 
 
-def kernel_of(buffer: Any) -> str:
-    """Return what a buffer that is no loop nest calls."""
-    if type(buffer).__name__ == "MultiOutput":
-        buffer = buffer.inputs[0]
-    name = getattr(buffer, "python_kernel_name", None)
-    return str(name or type(buffer).__name__)
-
-
-def _strides(layout: Any) -> dict[str, Operand]:
+def _strides(layout: Any) -> Operands:
     return {"size": tuple(map(printed, layout.size)), "stride": tuple(map(printed, layout.stride))}
 
 
@@ -231,19 +195,3 @@ def _is_dense(size: list[Any], stride: list[Any], dimensions: list[int]) -> bool
             return False
         step = step * size[index]
     return True
-
-
-_recorder = functools.cache(_Recorder)
-"""One a log: the modules of torch that it hooks share it."""
-
-
-def _hook_graph(graph: Any, log: DecisionLog) -> None:
-    _recorder(log).hook_graph(graph, log)
-    hook_layout_opt(graph, log)
-
-
-HOOKS = {
-    "torch._inductor.ir": lambda ir, log: _recorder(log).hook_ir(ir, log),
-    "torch._inductor.graph": _hook_graph,
-    "torch._inductor.scheduler": lambda scheduler, log: _recorder(log).hook_scheduler(scheduler, log),
-}

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from inductor_probe.capture.branches import CallPath
+from inductor_probe.capture.recorders.base import Cause, Operands, Tests
 from inductor_probe.capture.recorders.decision_log import cause_of_test, size_of, test_at
-from inductor_probe.model.decision import CauseCode, Operand, Outcome, TorchTest
+from inductor_probe.model.decision import CauseCode, Outcome, TorchTest
 
 MOST_ACCESSES = 8
 """Accesses that are kept of a node that has more."""
@@ -28,12 +29,15 @@ _OF_STRIDES = "strides["
 """In the test of two strides, the first of those in `can_merge_dims`."""
 
 
+Decided: TypeAlias = tuple[Outcome, Cause]
+
+
 class Votes(Struct, frozen=True):
     """Votes for the first of two dimensions to be the inner one, and for the second; with torch's tests."""
 
     first: int
     second: int
-    tests: tuple[TorchTest, ...]
+    tests: Tests
 
 
 class OrderQuestion(Struct, frozen=True):
@@ -83,10 +87,8 @@ def votes_of(path: CallPath | None) -> dict[tuple[int, int], Votes]:
     return votes
 
 
-def order_decided(
-    question: OrderQuestion, *, is_on: bool
-) -> tuple[tuple[Outcome, CauseCode, dict[str, Operand]], tuple[TorchTest, ...]]:
-    """Return what decided the order of loops, with the pair of dimensions that shows it, and torch's tests.
+def order_decided(question: OrderQuestion, *, is_on: bool) -> Decided:
+    """Return what decided the order of loops, with the pair of dimensions that shows it.
 
     Args:
         is_on: `config.pick_loop_orders`.
@@ -111,14 +113,14 @@ def order_decided(
     elif not swapped and (pairs := [pair for pair in itertools.pairwise(natural) if pair in counted]):
         tied = [pair for pair in pairs if counted[pair].first == counted[pair].second]
         cause, shown = ("strides-tied", tied[-1:]) if tied else ("strides-in-order", pairs[-1:])
-    operands: dict[str, Operand] = {}
+    operands: Operands = {}
     for outer, inner in shown:  # `inner` is the inner one if nothing is done
         votes = counted[outer, inner]
         operands = {
             "dimensions": (question.names[outer], question.names[inner]),
             "votes_to_swap": votes.second, "votes_to_keep": votes.first,
         }  # fmt: skip
-    return (outcome, cause, operands), counted[shown[0]].tests if shown and is_on else ()
+    return outcome, Cause(cause, operands, counted[shown[0]].tests if shown and is_on else ())
 
 
 def kept_apart(path: CallPath | None) -> dict[tuple[int, int], LoopsApart]:
@@ -135,21 +137,21 @@ def kept_apart(path: CallPath | None) -> dict[tuple[int, int], LoopsApart]:
 
 
 def merge_decided(
-    question: MergeQuestion, named: Callable[[Any], dict[str, Operand]], name: Callable[[Any], str]
-) -> tuple[tuple[Outcome, CauseCode, dict[str, Operand]], tuple[TorchTest, ...]] | None:
-    """Return what decided whether loops are merged, and torch's test; None where there were no two.
+    question: MergeQuestion, named: Callable[[Any], Operands], name: Callable[[Any], str]
+) -> Decided | None:
+    """Return what decided whether loops are merged; None where there were no two.
 
     Args:
         named: from an index to the access that has it. name: from a variable to its text.
     """
     if sum(_is_loop(size) for size in question.sizes) < 2:
         return None
-    operands: dict[str, Operand] = {
+    operands: Operands = {
         "sizes": tuple(str(size_of(size)) for size in question.sizes if _is_loop(size)),
         "loops": tuple(str(size_of(size)) for size in question.sizes_left),
     }
     if len(question.left) < 2:
-        return ("merged", "contiguous-loops", operands), ()
+        return "merged", Cause("contiguous-loops", operands)
     sizes = dict(zip(question.left, question.sizes_left, strict=True))
     outer, inner = question.left[-2:]
     apart = question.apart.get((outer, inner))
@@ -157,13 +159,14 @@ def merge_decided(
         "outer": name(question.variables[outer]), "inner": name(question.variables[inner]),
         "inner_range": size_of(sizes[inner]), **(named(apart.index) if apart is not None else {}),
     }  # fmt: skip
-    known = cause_of_test("loops", "", apart.test) if apart is not None else None
-    if apart is None or known is None:
-        return ("separate", "unlisted-test", operands), (apart.test,) if apart is not None else ()
+    if apart is None:
+        return "separate", Cause("unlisted-test", operands)
+    if (known := cause_of_test("loops", "", apart.test)) is None:
+        return "separate", Cause("unlisted-test", operands, (apart.test,))
     code, compared = known
     if _OF_STRIDES in apart.test.text:  # else they fit, and the index has a division: torch compares more
         operands |= {"inner_stride": size_of(apart.inner_stride), **compared}
-    return ("separate", code, operands), (apart.test,)
+    return "separate", Cause(code, operands, (apart.test,))
 
 
 def _is_loop(size: Any) -> bool:

@@ -19,22 +19,24 @@ import inspect
 import re
 import sys
 import weakref
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from inductor_probe.capture.branches import CallPath, calls
+from inductor_probe.capture.branches import calls
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     debug_folder,
+    frame_at,
     inductor_caller,
-    named,
-    path_of,
-    place_of,
+    path_of_name,
     size_of,
+    virtual_graph,
 )
 from inductor_probe.capture.recorders.loop_votes import (
     MOST_ACCESSES,
+    Decided,
     LoopsApart,
     MergeQuestion,
     OrderQuestion,
@@ -43,16 +45,13 @@ from inductor_probe.capture.recorders.loop_votes import (
     order_decided,
     votes_of,
 )
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame, TorchTest
+from inductor_probe.model.decision import TorchFrame
 
-KIND: DecisionKind = "loops"
-
+_IR, _SCHEDULER, _SIZES = "torch._inductor.ir", "torch._inductor.scheduler", "torch._inductor.sizevars"
 _MERGES = "SizeVarAllocator._simplify_loops_impl"
 _Question = tuple[Literal["order", "merge", "division"], bool]
 """What is decided of a loop body; whether of its reduced loops."""
 _Made = dict[_Question, int]
-_Decided = tuple[Outcome, CauseCode, dict[str, Operand]]
 
 
 @dataclass
@@ -65,11 +64,13 @@ class _Seen:
     merges: dict[bool, MergeQuestion] = field(default_factory=dict)
 
 
-class _Recorder:
-    """Numbers of decisions: `made` by loop body, `latest` by node, `numbers` by all that they say."""
+class LoopChanges(Recorder):
+    """Numbers of decisions: `_made` by loop body, `_latest` by node, `_numbers` by all that they say."""
+
+    KIND = "loops"
 
     def __init__(self, log: DecisionLog) -> None:
-        self._log = log
+        super().__init__(log)
         self._open: list[_Seen] = []
         self._apart: MutableMapping[Any, Mapping[tuple[int, int], LoopsApart]] = weakref.WeakKeyDictionary()
         self._made: MutableMapping[Any, _Made] = weakref.WeakKeyDictionary()
@@ -77,43 +78,24 @@ class _Recorder:
         self._latest: dict[tuple[int, str], _Made] = {}
         self._numbers: dict[object, int] = {}
 
-    def hook_ir(self, ir: Any, log: DecisionLog) -> None:
-        """Wrap what makes loops of a buffer."""
-        wrap(ir, "ComputedBuffer.simplify_and_reorder", self._around_simplify)
-        wrap(ir, "ComputedBuffer._apply_loop_reordering", self._around_reordering)
+    @sees(_SIZES, _MERGES, watches=True, nested=("can_merge_dims",))
+    def asked(self, call: Call, *_: Any) -> None:
+        """Remember why loops were not merged, by what `_simplify_loops` returns: it has a cache."""
+        self._apart[call.result[-1]] = kept_apart(call.path)
 
-    def hook_scheduler(self, scheduler: Any, log: DecisionLog) -> None:
-        """Wrap what picks an order, and what changes loops of a node."""
-        log.watch(scheduler, "pick_loop_order", "index_cmp")
-        wrap(scheduler, "pick_loop_order", log.followed(self._order_picked))
-        wrap(scheduler, "SchedulerNode.apply_new_loop_order", self._around_new_order)
-        wrap(scheduler, "SchedulerNode.merge_loops", self._around_merge)
-        if hasattr(scheduler.SchedulerNode, "restore_loop_state"):  # torch 2.11 takes nothing back
-            wrap(scheduler, "SchedulerNode.restore_loop_state", log.observed(self._restored))
+    @sees(_SIZES, "SizeVarAllocator.make_simplify_loops_cache")
+    def made_cached(self, call: Call, _: Any) -> None:
+        """See each call of what merges loops: it is a function of each instance."""
+        simplify = call.result
 
-    def hook_sizes(self, sizevars: Any, log: DecisionLog) -> None:
-        """Wrap what merges loops. It is a function of each instance, with a cache of what it gave."""
-        log.watch(sizevars, _MERGES, "can_merge_dims")
-        wrap(sizevars, _MERGES, log.followed(self._asked))
-        wrap(sizevars, "SizeVarAllocator.make_simplify_loops_cache", self._around_make_simplify)
+        @functools.wraps(simplify)
+        def simplify_and_see(variables: Any, sizes: Any, indices: Any) -> Any:
+            result = simplify(variables, sizes, indices)
+            if self._open:
+                self.log.safely(self._merged, result, variables, sizes)
+            return result
 
-    def _asked(self, _: TorchFrame, path: CallPath | None, result: Any, *__: Any) -> None:
-        self._apart[result[-1]] = kept_apart(path)
-
-    def _around_make_simplify(self, make: Callable[..., Any]) -> Callable[..., Any]:
-        def make_observed(sizevars: Any) -> Callable[..., Any]:
-            simplify = make(sizevars)
-
-            @functools.wraps(simplify)
-            def simplify_and_see(variables: Any, sizes: Any, indices: Any) -> Any:
-                result = simplify(variables, sizes, indices)
-                if self._open:
-                    self._log.safely(self._merged, result, variables, sizes)
-                return result
-
-            return simplify_and_see
-
-        return make_observed
+        call.result = simplify_and_see
 
     def _merged(self, result: Any, variables: Any, sizes: Any) -> None:
         seen = self._open[-1]
@@ -121,104 +103,88 @@ class _Recorder:
             return
         sizes_left, _, prune = result
         left = prune(list(range(len(sizes))))
-        is_reduction = bool(seen.merges)
         apart = self._apart.get(prune, {})
-        seen.merges[is_reduction] = MergeQuestion(variables, sizes, sizes_left, left, apart)
+        seen.merges[bool(seen.merges)] = MergeQuestion(variables, sizes, sizes_left, left, apart)
 
-    def _around_reordering(self, reorder: Callable[..., Any]) -> Callable[..., Any]:
-        def reorder_and_see(*args: Any, **kwargs: Any) -> Any:
-            if self._open:
-                self._open[-1].is_reduction = bool(self._open[-1].orders)
-                self._open[-1].orders[self._open[-1].is_reduction] = None
-                self._open[-1].variables = args[0] if args else kwargs["index_vars"]
-            return reorder(*args, **kwargs)
+    @sees(_IR, "ComputedBuffer._apply_loop_reordering")
+    def reordering(self, _: Call, index_vars: Any, *__: Any, **___: Any) -> Iterator[None]:
+        """See that an order is asked for: of the others first, of the reduced ones second."""
+        if self._open:
+            seen = self._open[-1]
+            seen.is_reduction = bool(seen.orders)
+            seen.orders[seen.is_reduction] = None
+            seen.variables = index_vars
+        yield
 
-        return reorder_and_see
-
-    def _order_picked(
-        self, _: TorchFrame, path: CallPath | None, order: Any, strides: Any, sizes: Any, *more: Any
-    ) -> None:
+    @sees(_SCHEDULER, "pick_loop_order", watches=True, nested=("index_cmp",))
+    def order_picked(self, call: Call, strides: Any, sizes: Any, *more: Any) -> None:
+        """Keep the order that was picked, and the votes; without the setting they are counted here."""
         if not (self._open and self._open[-1].orders):
             return
         seen, config = self._open[-1], sys.modules["torch._inductor.config"]
-        votes = votes_of(path)
+        votes = votes_of(call.path)
         if not config.pick_loop_orders:
-            pick = inspect.unwrap(sys.modules["torch._inductor.scheduler"].pick_loop_order)
+            pick = inspect.unwrap(sys.modules[_SCHEDULER].pick_loop_order)
             with config.patch(pick_loop_orders=True), calls() as made:
                 pick(strides, sizes, *more)
-            votes = votes_of(path_of(pick, made))
+            votes = votes_of(path_of_name(call.function, made))
         names = tuple(_named(variable) for variable in seen.variables)
-        question = OrderQuestion(names, strides, sizes, tuple(reversed(order)), votes)
+        question = OrderQuestion(names, strides, sizes, tuple(reversed(call.result)), votes)
         seen.orders[seen.is_reduction] = question
 
-    def _around_simplify(self, simplify: Callable[..., Any]) -> Callable[..., Any]:
-        place = place_of(simplify)
-
-        def simplify_and_record(buffer: Any, *args: Any, **kwargs: Any) -> Any:
-            self._open.append(_Seen())
-            try:
-                result = simplify(buffer, *args, **kwargs)
-            finally:
-                seen = self._open.pop()
-            self._log.safely(self._simplified, place, seen, (buffer, *result), *args, **kwargs)
-            return result
-
-        return simplify_and_record
-
-    def _simplified(
-        self, place: TorchFrame, seen: _Seen, made_of: tuple[Any, Any, Any],
-        extra_indexing_constraints: Any = None, recompute_sizes_body_func: Any = None,
-    ) -> None:  # fmt: skip
-        buffer, sizes, body = made_of
-        name = buffer.get_operation_name()
+    @sees(_IR, "ComputedBuffer.simplify_and_reorder")
+    def simplified(
+        self, call: Call, buffer: Any, extra_indexing_constraints: Any = None,
+        recompute_sizes_body_func: Any = None,
+    ) -> Iterator[None]:  # fmt: skip
+        """Record in which order the loops of a buffer are, and which of them are one."""
+        seen = _Seen()
+        self._open.append(seen)
+        try:
+            yield
+        finally:
+            self._open.pop()
+        sizes, body = call.result
+        name, place = buffer.get_operation_name(), call.place
         made: _Made = {}
         if recompute_sizes_body_func is not None:  # the order and the other loops stay
-            made |= self._latest.get((id(_graph()), name), {})
-            decided = _division(buffer, recompute_sizes_body_func, sizes[0])
-            self._add(made, ("division", False), name, place, decided)
+            made |= self._latest.get((id(virtual_graph()), name), {})
+            divided = _division(buffer, recompute_sizes_body_func, sizes[0])
+            self._add(made, ("division", False), name, place, ("divided", divided))
             self._now(name, body, made)
             return
         default = buffer.get_default_sizes_body()[1]  # torch keeps it
         for is_reduction, order in seen.orders.items():
             if order is not None and sum(bool(size != 1) for size in order.sizes) > 1:
-                question: _Question = ("order", is_reduction)
-                ordered, tests = _order(buffer, default, order, is_reduction)
-                self._add(made, question, name, place, ordered, tests=tests)
+                decided = _order(buffer, default, order, is_reduction)
+                self._add(made, ("order", is_reduction), name, place, decided)
         for is_reduction, merge in seen.merges.items():
-            merged, tests = _merge(default, merge, is_reduction)
-            self._add(made, ("merge", is_reduction), name, place, merged, tests=tests)
+            self._add(made, ("merge", is_reduction), name, place, _merge(default, merge, is_reduction))
         self._now(name, body, made)
 
     def _add(
-        self,
-        made: _Made,
-        question: _Question,
-        name: str,
-        place: TorchFrame,
-        decided: _Decided | None,
-        *,
-        tests: tuple[TorchTest, ...] = (),
+        self, made: _Made, question: _Question, name: str, place: TorchFrame, decided: Decided | None
     ) -> None:
         if decided is None:
             return
-        outcome, cause, operands = decided
+        outcome, cause = decided
         self._forget_other_graphs()
-        key = (id(_graph()), name, question, outcome, cause, tuple(operands.items()))
+        key = (id(virtual_graph()), name, question, outcome, cause.code, tuple(cause.operands.items()))
         number = self._numbers.get(key)
         if number is None:
-            number = self._log.record(KIND, ((name,),), outcome, cause, place, operands=operands, tests=tests)
+            number = self.record(outcome, cause, place, (name,))
         if number is not None:
             made[question] = self._numbers[key] = number
 
     def _now(self, name: str, body: Any, made: _Made) -> None:
         """Let `made` be the decisions about a node whose body is now `body`: all others were tried only."""
         self._forget_other_graphs()
-        before = self._latest.get((id(_graph()), name), {})
+        before = self._latest.get((id(virtual_graph()), name), {})
         for number in set(before.values()) - set(made.values()):
-            self._log.revise(number, speculative=True)
+            self.log.revise(number, speculative=True)
         for number in set(made.values()) - set(before.values()):
-            self._log.revise(number, speculative=False)
-        self._latest[id(_graph()), name] = made
+            self.log.revise(number, speculative=False)
+        self._latest[id(virtual_graph()), name] = made
         self._made[body] = made
 
     def _forget_other_graphs(self) -> None:
@@ -226,19 +192,19 @@ class _Recorder:
         if folder != self._folder:
             self._folder, self._latest, self._numbers = folder, {}, {}
 
-    def _restored(self, _: TorchFrame, __: None, node: Any, *___: Any) -> None:
+    @sees(_SCHEDULER, "SchedulerNode.restore_loop_state", may_lack=True)  # torch 2.11 takes nothing back
+    def restored(self, _: Call, node: Any, *__: Any) -> None:
+        """See that loops are as they were before a trial."""
         made = self._made.get(node._body)
         if made is not None:
             self._now(node.get_name(), node._body, made)
 
-    def _around_new_order(self, apply: Callable[..., Any]) -> Callable[..., Any]:
-        def apply_and_record(node: Any, order: Sequence[int]) -> Any:
-            before = dict(self._made.get(node._body, {}))
-            result = apply(node, order)
-            self._log.safely(self._reordered, node, before, order)
-            return result
-
-        return apply_and_record
+    @sees(_SCHEDULER, "SchedulerNode.apply_new_loop_order")
+    def reordered(self, _: Call, node: Any, order: Sequence[int]) -> Iterator[None]:
+        """Record that loops got the order of another node's."""
+        made = dict(self._made.get(node._body, {}))
+        yield
+        self._reordered(node, made, order)
 
     def _reordered(self, node: Any, made: _Made, order: Sequence[int]) -> None:
         frame = inductor_caller()
@@ -246,7 +212,7 @@ class _Recorder:
             made.pop(("order", False), None)  # for a mix-order reduction, whose fusion is what was decided
             self._now(node.get_name(), node._body, made)
             return
-        operands: dict[str, Operand] = {
+        operands: Operands = {
             "order": tuple(f"d{dim}" for dim in order),
             "loops": tuple(str(size_of(size)) for size in node._sizes[0]),
             "buffer": str(frame.f_locals["self_dep"].name),
@@ -256,39 +222,31 @@ class _Recorder:
             pair = [trying.f_locals[which] for which in ("node1", "node2")]
             partners = [one.get_name() for one in pair if node.get_name() not in one.get_operation_names()]
             operands |= {"partner": partners[0]} if partners else {}
-        decided: _Decided = ("reordered", "order-of-partner", operands)
-        self._add(made, ("order", False), node.get_name(), _place(frame), decided)
+        place = frame_at(frame.f_code, frame.f_code.co_firstlineno)
+        decided: Decided = "reordered", Cause("order-of-partner", operands)
+        self._add(made, ("order", False), node.get_name(), place, decided)
         self._now(node.get_name(), node._body, made)
 
-    def _around_merge(self, merge: Callable[..., Any]) -> Callable[..., Any]:
-        place = place_of(merge)
-
-        def merge_and_record(node: Any) -> Any:
-            body = node._body
-            self._open.append(_Seen())
-            try:
-                result = merge(node)
-            finally:
-                seen = self._open.pop()
-            self._log.safely(self._node_merged, place, seen, node, body)
-            return result
-
-        return merge_and_record
-
-    def _node_merged(self, place: TorchFrame, seen: _Seen, node: Any, body: Any) -> None:
+    @sees(_SCHEDULER, "SchedulerNode.merge_loops")
+    def node_merged(self, call: Call, node: Any) -> Iterator[None]:
+        """Record which loops of a node are merged after fusion."""
+        body, seen = node._body, _Seen()
+        self._open.append(seen)
+        try:
+            yield
+        finally:
+            self._open.pop()
         made = {key: number for key, number in self._made.get(body, {}).items() if key[0] != "merge"}
         for is_reduction, merge in seen.merges.items():
-            decided, tests = _merge(body, merge, is_reduction)
-            self._add(made, ("merge", is_reduction), node.get_name(), place, decided, tests=tests)
+            decided = _merge(body, merge, is_reduction)
+            self._add(made, ("merge", is_reduction), node.get_name(), call.place, decided)
         self._now(node.get_name(), node._body, made)
 
 
-def _order(
-    buffer: Any, body: Any, question: OrderQuestion, is_reduction: bool
-) -> tuple[_Decided | None, tuple[TorchTest, ...]]:
+def _order(buffer: Any, body: Any, question: OrderQuestion, is_reduction: bool) -> Decided | None:
     config = sys.modules["torch._inductor.config"]
     accesses = [f"{how} {name}" for how, name, _ in _accesses(body, stores_first=True)]
-    operands: dict[str, Operand] = {
+    operands: Operands = {
         "sizes": tuple(str(size_of(size)) for size in question.sizes),
         "loops": tuple(str(size_of(question.sizes[dim])) for dim in question.order),
         "order": tuple(question.names[dim] for dim in question.order),
@@ -301,17 +259,15 @@ def _order(
     if is_reduction:
         operands["reduced"] = True
     if buffer.get_reduction_type() == "dot" and len(question.sizes) == 3 and question.order[0] != 0:
-        return None, ()  # the batch of Triton's own matrix product is the outermost loop in any case
-    (outcome, cause, more), tests = order_decided(question, is_on=bool(config.pick_loop_orders))
-    return (outcome, cause, operands | more), tests
+        return None  # the batch of Triton's own matrix product is the outermost loop in any case
+    outcome, cause = order_decided(question, is_on=bool(config.pick_loop_orders))
+    return outcome, cause.behind(operands)
 
 
-def _merge(
-    body: Any, question: MergeQuestion, is_reduction: bool
-) -> tuple[_Decided | None, tuple[TorchTest, ...]]:
+def _merge(body: Any, question: MergeQuestion, is_reduction: bool) -> Decided | None:
     accesses = _accesses(body)
 
-    def access_of(index: Any) -> dict[str, Operand]:
+    def access_of(index: Any) -> Operands:
         access = next(((how, buffer) for how, buffer, one in accesses if one == index), None)
         if access is None:
             return {"index": _named(index)}
@@ -319,28 +275,24 @@ def _merge(
 
     decided = merge_decided(question, access_of, _named)
     if decided is None:
-        return None, ()
-    (outcome, cause, operands), tests = decided
-    if (
-        outcome == "separate"
-        and "index" in operands
-        and operands["index"] not in [*map(_named, body.indexing_exprs.values())]
-    ):
+        return None
+    outcome, cause = decided
+    index = cause.operands.get("index") if outcome == "separate" else None
+    if index is not None and index not in [*map(_named, body.indexing_exprs.values())]:
         partner = _partner()
-        cause = "loops-of-partner"
-        operands |= {"partner": partner} if partner else {}
-    return (outcome, cause, operands | ({"reduced": True} if is_reduction else {})), tests
+        cause = cause._replace(code="loops-of-partner").also({"partner": partner} if partner else {})
+    return outcome, cause.also({"reduced": True} if is_reduction else {})
 
 
-def _division(buffer: Any, loop_split: Any, left: Sequence[Any]) -> _Decided:
+def _division(buffer: Any, loop_split: Any, left: Sequence[Any]) -> Cause:
     """Return the loop that `CppScheduling.try_loop_split` divides, and by what: they are in its closure."""
     values = inspect.getclosurevars(loop_split).nonlocals
     (sizes, _), _, (variables, _) = buffer.get_default_sizes_body()
     size = sizes[variables.index(values["split_var"])]
-    return "divided", "divided-index", {
+    return Cause("divided-index", {
         "loop": _named(values["split_var"]), "range": size_of(size),
         "divisor": size_of(values["split_number"]), "loops": tuple(str(size_of(size)) for size in left),
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 def _accesses(body: Any, *, stores_first: bool = False) -> list[tuple[str, str, Any]]:
@@ -363,26 +315,7 @@ def _partner() -> str | None:
     return None
 
 
-def _graph() -> Any:
-    return sys.modules["torch._inductor.virtualized"].V.graph
-
-
 @functools.lru_cache(maxsize=4096, typed=True)
 def _named(index: Any) -> str:
     """Return the text of a dimension or of an index: `d0` for what torch calls `q0` here alone."""
     return re.sub(r"\bq(?=\d)", "d", str(index))
-
-
-def _place(frame: Any) -> TorchFrame:
-    file, name = named(frame.f_code)
-    return TorchFrame(file or "", name, frame.f_code.co_firstlineno)
-
-
-_recorder = functools.cache(_Recorder)
-"""One a log: the modules of torch that it hooks share it."""
-
-HOOKS = {
-    "torch._inductor.ir": lambda ir, log: _recorder(log).hook_ir(ir, log),
-    "torch._inductor.scheduler": lambda scheduler, log: _recorder(log).hook_scheduler(scheduler, log),
-    "torch._inductor.sizevars": lambda sizevars, log: _recorder(log).hook_sizes(sizevars, log),
-}

@@ -11,20 +11,17 @@ rewrote the node.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from inductor_probe.capture.recorder import compile_id
 from inductor_probe.capture.recorders.askers import operator_of
-from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees
+from inductor_probe.capture.recorders.decision_log import DecisionLog, inductor_caller
 from inductor_probe.capture.recorders.rewrites import pattern_name
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, Operand, TorchFrame
 
-KIND: DecisionKind = "rewrite"
-
+_PATTERNS = "torch._inductor.pattern_matcher"
 _MOST_OPERATORS = 3
 """That are named of those that a pattern takes at a place."""
 
@@ -51,37 +48,36 @@ class _Near(NamedTuple):
         return other is None or self.there * other.of > other.there * self.of
 
 
-class _Recorder:
+class NearPatterns(Recorder):
+    """Keeps the pattern that got furthest at each node, and records it if nothing rewrote that."""
+
+    KIND = "rewrite"
+
     def __init__(self, log: DecisionLog) -> None:
-        self._log = log
+        super().__init__(log)
         self._failure = _Failure(None, None, None)
         self._compile: str | None = None
         self._near: dict[str, _Near] = {}  # of this compile, by the name of the node at which patterns end
         self._open: list[dict[str, _Near]] = []
         self._parts: WeakKeyDictionary[Any, dict[Any, int]] = WeakKeyDictionary()
 
-    def around_failure(self, make: Callable[..., None]) -> Callable[..., None]:
-        """Return `FailedMatch.__init__` so that it is seen which part of a pattern failed."""
+    @sees(_PATTERNS, "FailedMatch.__init__")
+    def failed(self, _: Call, failure: Any, *__: Any, **___: Any) -> None:
+        """See which part of a pattern failed: the `_match` that it is made in has it."""
+        if self._open:
+            names = inductor_caller().f_locals
+            self._failure = _Failure(failure, names.get("self"), names.get("node"))
 
-        def make_and_see(failure: Any, *args: Any, **kwargs: Any) -> None:
-            make(failure, *args, **kwargs)
-            if self._open:
-                names = sys._getframe(1).f_locals  # of the `_match` of a part
-                self._failure = _Failure(failure, names.get("self"), names.get("node"))
-
-        return make_and_see
-
-    def matched(self, _: TorchFrame, result: Any, pattern: Any, anchor: Any) -> None:
+    @sees(_PATTERNS, "PatternExpr.match", "MultiOutputPattern.match")
+    def matched(self, call: Call, pattern: Any, anchor: Any) -> None:
         """Keep how far a pattern got that did not match."""
         failure = self._failure
-        if result or not self._open or result is not failure.result:
+        if call.result or not self._open or call.result is not failure.result:
             return
         parts = self._parts_of(pattern)
         there = parts.get(failure.part, 0)
-        if not _is_near(there, len(parts)):
-            return
-        entry = sys._getframe(3).f_locals.get("entry")  # of `apply`, below what `observed` makes and `safely`
-        if entry is None:
+        entry = inductor_caller().f_locals.get("entry")  # of `apply`
+        if entry is None or not _is_near(there, len(parts)):
             return
         near = _Near(anchor, entry, failure, there, len(parts))
         if near.is_nearer(self._open[-1].get(anchor.name)):
@@ -94,35 +90,29 @@ class _Recorder:
                 parts.setdefault(part, len(parts))
         return parts
 
-    def around_patterns(self, apply: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `PatternMatcherPass.apply` so that what nearly matched, and stayed, is recorded."""
-        place = place_of(apply)
-
-        def apply_and_record(patterns: Any, graph: Any) -> Any:
-            self._open.append({})
-            try:
-                result = apply(patterns, graph)
-            finally:
-                near, self._failure = self._open.pop(), _Failure(None, None, None)
-            self._log.safely(self._record, place, patterns, near, getattr(graph, "graph", graph))
-            return result
-
-        return apply_and_record
-
-    def _record(self, place: TorchFrame, patterns: Any, near: dict[str, _Near], graph: Any) -> None:
+    @sees(_PATTERNS, "PatternMatcherPass.apply")
+    def applied(self, call: Call, patterns: Any, given: Any) -> Iterator[None]:
+        """Record what nearly matched, and stayed."""
+        near: dict[str, _Near] = {}
+        self._open.append(near)
+        try:
+            yield
+        finally:
+            self._open.pop()
+            self._failure = _Failure(None, None, None)
         if (current := compile_id()) != self._compile:
             self._compile, self._near = current, {}
         for name, one in near.items():
             if not one.anchor._erased and one.is_nearer(self._near.get(name)):
                 self._near[name] = one
-                self._log.record(
-                    KIND, ((name,),), "not-replaced", "nearly-matched", place,
-                    operands=_operands(one, patterns), subject_type="fx", waits=True, key=_key(name),
-                )  # fmt: skip
+                cause = Cause("nearly-matched", _operands(one, patterns))
+                about: Any = {"subject_type": "fx", "waits": True, "key": _key(name)}
+                self.record("not-replaced", cause, call.place, (name,), **about)
+        graph = getattr(given, "graph", given)
         names = {node.name for node in graph.nodes} if self._near else set()
         for name in self._near.keys() - names:  # rewritten since then
             del self._near[name]
-            self._log.forget(KIND, _key(name))
+            self.log.forget(self.KIND, _key(name))
 
 
 def _is_near(there: int, nodes: int) -> bool:
@@ -145,10 +135,10 @@ def _nodes_of(part: Any) -> Iterator[Any]:
             yield from _nodes_of(one)
 
 
-def _operands(near: _Near, patterns: Any) -> dict[str, Operand]:
+def _operands(near: _Near, patterns: Any) -> Operands:
     node, part = near.failure.node, near.failure.part
     stage = str(patterns.subsystem or "").removesuffix("_passes")
-    operands: dict[str, Operand] = {
+    operands: Operands = {
         "pattern": pattern_name(near.entry), "there": near.there, "pattern_nodes": near.of,
         "nodes": (near.anchor.name,), "operators": (operator_of(near.anchor),),
         "pass": str(patterns.pass_name or "pattern_matcher"), **({"stage": stage} if stage else {}),
@@ -170,14 +160,3 @@ def _operands(near: _Near, patterns: Any) -> dict[str, Operand]:
 def _function(function: Any) -> str:
     """Return what a pattern takes at a place: operators of torch by their names, and all other functions."""
     return str(function) if hasattr(function, "_schema") else str(getattr(function, "__name__", function))
-
-
-def _hook(patterns: Any, log: DecisionLog) -> None:
-    recorder = _Recorder(log)
-    wrap(patterns, "FailedMatch.__init__", recorder.around_failure)
-    for name in ("PatternExpr.match", "MultiOutputPattern.match"):
-        wrap(patterns, name, log.observed(recorder.matched))
-    wrap(patterns, "PatternMatcherPass.apply", recorder.around_patterns)
-
-
-HOOKS = {"torch._inductor.pattern_matcher": _hook}

@@ -10,92 +10,77 @@ The pattern matcher asks, as the check of a pattern: the rewrite, or its refusal
 
 from __future__ import annotations
 
-import functools
 import sys
-from dataclasses import dataclass, field
 from typing import Any
 
 from inductor_probe.capture.branches import CallPath
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees, watches
 from inductor_probe.capture.recorders.decision_log import DecisionLog, cause_of_branch, size_of
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
-KIND: DecisionKind = "rewrite"
-Cause = tuple[CauseCode, dict[str, Operand]]
+_PAD_MM = "torch._inductor.fx_passes.pad_mm"
 _FILE = "fx_passes/pad_mm.py"
 
 
-@dataclass
-class Padding:
-    """What was asked of each product. `seen`: of the present question; torch remembers answers, as we do."""
+@watches(_PAD_MM, "can_pad", "_should_pad")
+class Padding(Recorder):
+    """Keeps what was asked of each product.
 
-    log: DecisionLog
-    seen: Cause | None = None
-    answers: dict[str, Cause] = field(default_factory=dict)
-    causes: dict[str, Cause] = field(default_factory=dict)
+    `_seen` is of the present question, `_answers` are remembered as by torch, and `_causes` are by FX node.
+    """
+
+    KIND = "rewrite"
+
+    def __init__(self, log: DecisionLog) -> None:
+        super().__init__(log)
+        self._seen: Cause | None = None
+        self._answers: dict[str, Cause] = {}
+        self._causes: dict[str, Cause] = {}
 
     def cause_of(self, names: tuple[str, ...]) -> Cause | None:
         """Return why the product among `names`, FX nodes, was padded or not."""
-        return next((self.causes[name] for name in names if name in self.causes), None)
+        return next((self._causes[name] for name in names if name in self._causes), None)
 
+    @sees(_PAD_MM, "should_pad", watches=True)
     def asked(
-        self, _: TorchFrame, path: CallPath | None, __: bool, match: Any, first: Any, second: Any,
-        operator: Any, *___: Any, **____: Any,
-    ) -> None:  # fmt: skip
+        self, call: Call, match: Any, first: Any, second: Any, operator: Any, *_: Any, **__: Any
+    ) -> None:
         """Keep why `should_pad` said so."""
-        seen, self.seen = self.seen, None
+        seen, self._seen = self._seen, None
         key = str([operator, *((value.shape, value.stride(), value.dtype) for value in (first, second))])
         if seen is not None:
-            self.answers[key] = seen
-        cause = _cause(path, first, second, self.answers.get(key))
+            self._answers[key] = seen
+        cause = _cause(call.path, first, second, self._answers.get(key))
         for node in match.nodes:
-            self.causes.pop(node.name, None)
+            self._causes.pop(node.name, None)
             if cause is not None:
-                self.causes[node.name] = cause
+                self._causes[node.name] = cause
 
-    def bound_known(
-        self, _: TorchFrame, is_bound: bool, rows: int, inner: int, columns: int, *__: object
-    ) -> None:
+    @sees(_PAD_MM, "is_mm_compute_bound")
+    def bound_known(self, call: Call, rows: int, inner: int, columns: int, *_: object) -> None:
         """See whether arithmetic bounds a product; what does not is not timed."""
         if not all(isinstance(size, int) for size in (rows, inner, columns)):
             return  # to compare symbolic ones would be a guard
         moved = rows * inner + inner * columns + rows * columns
-        if not is_bound and moved:
-            self.seen = "memory-bound", {"operations_per_element": rows * inner * columns / moved}
+        if not call.result and moved:
+            self._seen = Cause("memory-bound", {"operations_per_element": rows * inner * columns / moved})
 
-    def timed(self, _: TorchFrame, is_faster: bool, __: object, plain: float, padded: float) -> None:
+    @sees(_PAD_MM, "is_padded_faster")
+    def timed(self, call: Call, _: object, plain: float, padded: float) -> None:
         """See how long both ways took."""
-        times: dict[str, Operand] = {"plain_ms": float(plain), "padded_ms": float(padded)}
         if self.log.simulated and plain == padded:
-            self.seen = "times-simulated", {}
+            self._seen = Cause("times-simulated")
         else:
-            self.seen = ("padding-faster" if is_faster else "padding-slower"), times
+            times: Operands = {"plain_ms": float(plain), "padded_ms": float(padded)}
+            self._seen = Cause("padding-faster" if call.result else "padding-slower", times)
 
 
 def _cause(path: CallPath | None, first: Any, second: Any, seen: Cause | None) -> Cause | None:
     """Return what decided; None for another rule: by the last branch in which a function returned."""
-    pad_mm: Any = sys.modules["torch._inductor.fx_passes.pad_mm"]
-    operands: dict[str, Operand] = {
+    operands: Operands = {
         "sizes": tuple(str(size_of(size)) for size in (*first.shape[-2:], second.shape[-1])),
-        "alignment": int(pad_mm.get_alignment_size_dtype(first.dtype)),
+        "alignment": int(sys.modules[_PAD_MM].get_alignment_size_dtype(first.dtype)),
     }
     for one in [path, *(path.inner[::-1] if path is not None else ())]:
-        if (cause := cause_of_branch(one, "rewrite", _FILE)) != "unlisted-test":
-            return cause, operands
-    return None if seen is None else (seen[0], {**operands, **seen[1]})
-
-
-padding = functools.cache(Padding)
-"""One a log: patterns are applied in another module."""
-
-
-def _hook(pad_mm: Any, log: DecisionLog) -> None:
-    one = padding(log)
-    for place in ("should_pad", "can_pad", "_should_pad"):
-        log.watch(pad_mm, place)
-    wrap(pad_mm, "should_pad", log.followed(one.asked))
-    wrap(pad_mm, "is_mm_compute_bound", log.observed(one.bound_known))
-    wrap(pad_mm, "is_padded_faster", log.observed(one.timed))
-
-
-HOOKS = {"torch._inductor.fx_passes.pad_mm": _hook}
+        if (code := cause_of_branch(one, "rewrite", _FILE)) != "unlisted-test":
+            return Cause(code, operands)
+    return None if seen is None else Cause(seen.code, {**operands, **seen.operands})

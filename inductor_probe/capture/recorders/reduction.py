@@ -16,34 +16,33 @@ of the answer, and nothing is recorded.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from inductor_probe.capture.branches import CallPath, calls, matches
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees, watches
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
-    UnknownPathError,
     cause_of_branch,
     decides,
+    fx_in_lowering,
     hint_of,
     inductor_caller,
     inner_path,
     is_gpu,
+    names_of,
     path_of_name,
-    place_of,
     size_of,
     tests_of,
 )
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import CauseCode, Outcome, TorchFrame
 
-KIND: DecisionKind = "reduction"
-
+_IR, _CHOICES, _TRITON = "torch._inductor.ir", "torch._inductor.choices", "torch._inductor.codegen.triton"
+_FEATURES = "torch._inductor.codegen.simd_kernel_features"
 _TYPE = 6  # place of `reduction_type` among the arguments of num_splits
 _ONE_PART = ("sizes-not-known", "few-elements", "many-outputs", "no-strided-read", "matrix-product")
 """With the hint DEFAULT, num_splits answers one part."""
@@ -71,45 +70,48 @@ class _Question:
     strides: list[list[int]] = field(default_factory=list)
 
 
-@dataclass
-class _Recorder:
-    log: DecisionLog
-    open: list[_Question] = field(default_factory=list)
+@watches(_CHOICES, _SPLIT_FACTOR)
+class Reductions(Recorder):
+    """Keeps what is seen while a reduction or a scan is made, of each that is being made."""
 
-    def around_create(self, create: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `Reduction.create`, or that of a subclass, so that what it decided is recorded."""
-        place = place_of(create)
+    KIND = "reduction"
 
-        def create_and_record(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            self.open.append(_Question())
-            try:
-                result = create(cls, *args, **kwargs)
-                self.log.safely(self._record, place, self.open[-1], result, args, kwargs)
-            finally:
-                self.open.pop()
-            return result
+    def __init__(self, log: DecisionLog) -> None:
+        super().__init__(log)
+        self._open: list[_Question] = []
 
-        return create_and_record
+    @sees(_IR, "ArgReduction.create", "OnlineSoftmaxReduction.create", may_lack=True)  # 2.11: one of both
+    @sees(_IR, "Reduction.create", "WelfordReduction.create")
+    def created(self, call: Call, _: Any, *args: Any, **kwargs: Any) -> Iterator[None]:
+        """Record what was decided of a reduction."""
+        self._open.append(_Question())
+        try:
+            yield
+            self._record(call.place, self._open[-1], call.result, args, kwargs)
+        finally:
+            self._open.pop()
 
-    def splits_counted(
-        self, place: TorchFrame, path: CallPath | None, answer: Any, *args: Any, **kwargs: Any
-    ) -> None:
+    @sees(_IR, _NUM_SPLITS, watches=True)
+    def splits_counted(self, call: Call, *args: Any, **kwargs: Any) -> None:
         """Remember the hint and the number of parts that `num_splits` answered."""
-        if self.open:
-            self.open[-1].place, self.open[-1].path, self.open[-1].answer = place, path, answer
-            self.open[-1].type = str(args[_TYPE] if len(args) > _TYPE else kwargs.get("reduction_type"))
-            self.open[-1].sizes = kwargs.get("ranges", ()), kwargs.get("reduction_ranges", ())
-            self.open[-1].device = kwargs.get("device")
+        if self._open:
+            question = self._open[-1]
+            question.place, question.path, question.answer = call.place, call.path, call.result
+            question.type = str(args[_TYPE] if len(args) > _TYPE else kwargs.get("reduction_type"))
+            question.sizes = kwargs.get("ranges", ()), kwargs.get("reduction_ranges", ())
+            question.device = kwargs.get("device")
 
-    def cooperation_decided(self, _: TorchFrame, is_cooperative: bool, *__: Any, **___: Any) -> None:
+    @sees(_CHOICES, _COOPERATIVE, watches=True)
+    def cooperation_decided(self, call: Call, *_: Any, **__: Any) -> None:
         """Remember that all blocks work on a reduction together, so that it is not split."""
-        if self.open and is_cooperative:
-            self.open[-1].is_cooperative = True
+        if self._open and call.result:
+            self._open[-1].is_cooperative = True
 
-    def strides_seen(self, _: TorchFrame, strides: Any, *__: Any, **___: Any) -> None:
+    @sees("torch._inductor.sizevars", "SizeVarAllocator.stride_hints")
+    def strides_seen(self, call: Call, *_: Any, **__: Any) -> None:
         """Remember the strides of a read, which `num_splits` asks for one by one."""
-        if self.open and inductor_caller().f_code.co_name == "num_splits":
-            self.open[-1].strides.append([int(stride) for stride in strides])
+        if self._open and inductor_caller().f_code.co_name == "num_splits":
+            self._open[-1].strides.append([int(stride) for stride in call.result])
 
     def _record(self, place: TorchFrame, question: _Question, result: Any, args: Any, kwargs: Any) -> None:
         # create(device, dst_dtype, src_dtype, inner_fn, ranges, reduction_ranges, ...); WelfordReduction
@@ -119,164 +121,143 @@ class _Recorder:
             return
         elements, outputs = math.prod(ranges[1]), math.prod(ranges[0])
         device = args[0] if args else kwargs["device"]
-        operands: dict[str, Operand] = {
+        operands: Operands = {
             "elements": size_of(elements), "outputs": size_of(outputs), "device": str(device.type),
         }  # fmt: skip
         if question.answer is None:
-            if _is_made(result, "Reduction"):
-                raise UnknownPathError("a reduction whose parts nobody asked for")  # config.numerics
+            if _is_made(result, "Reduction"):  # whose parts nobody asked for (config.numerics)
+                hint = result.data.data.reduction_hint.name
+                self._of_node(hint, Cause("unlisted-test", {**operands, "hint": hint}), place, result)
             if _is_made(result, "Pointwise"):  # torch 2.11 asks about an online softmax before it makes one
-                self._record_unrolled(place, result, elements, operands)
+                cause = Cause("single-element", operands)
+                if hint_of(elements, 0) > 1:
+                    threshold = int(sys.modules["torch._inductor.config"].unroll_reductions_threshold)
+                    cause = Cause("below-unroll-threshold", {**operands, "threshold": threshold})
+                self._of_node("unrolled", cause, place, result)
             return
         if question.type == "welford_combine":
             return  # the second layer of a reduction that was split: that was decided with it
         hint, parts = question.answer[0].name, int(question.answer[1])
         operands |= {"hint": hint, "parts": parts}
-        cause, more = _cause(question, device)
-        decided = question.place or place
-        name = _name_of(result)
-        self.log.record(
-            KIND, _fx_node(), hint, cause, decided, operands=operands | more, subject_type="fx", named=name,
-            tests=tests_of(question.path),
-        )  # fmt: skip
-        outcome: Outcome = "not-split" if parts in (0, 1) else "split"
-        cause, more = _cause_of_split(question, (cause, more), device)
-        self.log.record(
-            KIND, _fx_node(), outcome, cause, decided, operands=operands | more, subject_type="fx",
-            named=name, tests=tests_of(_within(question.path, _SPLIT_FACTOR)),
-        )  # fmt: skip
+        code, more = _cause(question, device)
+        place = question.place or place
+        self._of_node(hint, Cause(code, operands | more, tests_of(question.path)), place, result)
+        code, more = _cause_of_split(question, (code, more), device)
+        cause = Cause(code, operands | more, tests_of(_within(question.path, _SPLIT_FACTOR)))
+        self._of_node("not-split" if parts in (0, 1) else "split", cause, place, result)
 
-    def _record_unrolled(
-        self, place: TorchFrame, result: Any, elements: Any, operands: dict[str, Operand]
-    ) -> None:
-        cause: CauseCode = "single-element"
-        if hint_of(elements, 0) > 1:
-            config = sys.modules["torch._inductor.config"]
-            cause = "below-unroll-threshold"
-            operands["threshold"] = int(config.unroll_reductions_threshold)
-        self.log.record(
-            KIND, _fx_node(), "unrolled", cause, place, operands=operands, subject_type="fx",
-            named=_name_of(result),
-        )  # fmt: skip
+    def _of_node(self, outcome: Outcome, cause: Cause, place: TorchFrame, result: Any = None) -> None:
+        """Record a decision about the FX node in lowering, or about the buffer that its result becomes."""
+        node = fx_in_lowering()
+        names = ((node.name,),) if node is not None else ()
+        self.record(
+            outcome,
+            cause,
+            place,
+            *names,
+            subject_type="fx",
+            named=None if result is None else _name_of(result),
+        )
 
-    def hint_chosen(self, place: TorchFrame, chosen: Any, features: Any, *scores: Any, **named: Any) -> None:
+    def _of_kernel(self, outcome: Outcome, cause: Cause, call: Call, features: Any, question: str) -> None:
+        names = names_of(features.scheduler_nodes())
+        self.record(outcome, cause, call.place, names, key=(names, question))
+
+    @sees(_FEATURES, "SIMDKernelFeatures.get_reduction_hint")
+    def hint_chosen(self, call: Call, features: Any, *scores: Any, **named: Any) -> None:
         """Record the hint that a Triton kernel is generated with. Others ask what it would be, too."""
-        caller = inductor_caller()
-        reductions = features.reduction_nodes()
-        if not caller.f_code.co_filename.endswith("codegen/triton.py") or not reductions:
+        reductions, chosen = features.reduction_nodes(), call.result.name
+        if not inductor_caller().f_code.co_filename.endswith("codegen/triton.py") or not reductions:
             return
         hints = [node.node.data.reduction_hint.name for node in reductions]
         with_reads = [features.reduction_hint(node).name for node in reductions]
-        names = tuple(node.get_name() for node in features.scheduler_nodes())
-        operands: dict[str, Operand] = {"hints": tuple(dict.fromkeys(hints))}
+        operands: Operands = {"hints": tuple(dict.fromkeys(hints))}
         agreed = with_reads[0] if len(set(with_reads)) == 1 else "DEFAULT"
-        if chosen.name == agreed:
-            cause: CauseCode = "hint-of-its-reductions"
+        if chosen == agreed:
+            code = "hint-of-its-reductions"
             if len(set(with_reads)) > 1:
-                cause = "hints-differ"
+                code = "hints-differ"
             elif with_reads != hints:
-                cause = "contiguous-nodes"
-        elif chosen.name == "DEFAULT":
-            cause = "non-contiguous-pointwise"
+                code = "contiguous-nodes"
+        elif chosen == "DEFAULT":
+            code = "non-contiguous-pointwise"
         else:
-            cause = "coalesced-along-reduction"
+            code = "coalesced-along-reduction"
             asked = (*scores, *named.values(), getattr(features, "tiling_scores", None))
             score = next((value for value in asked if isinstance(value, dict)), {})
             operands |= {f"score_{key}": size_of(value) for key, value in score.items()}
-        self.log.record(KIND, (names,), chosen.name, cause, place, operands=operands, key=(names, "hint"))
+        self._of_kernel(chosen, Cause(code, operands), call, features, "hint")
 
-    def tile_known(self, place: TorchFrame, is_known: bool, elements: Any) -> None:
+    @sees(_TRITON, "TritonKernel.has_persistent_RBLOCK")
+    def tile_known(self, call: Call, elements: Any) -> None:
         """Record that a Triton kernel loops, since no tile is known that holds all; one that sorts may not.
 
         `TritonKernel.has_persistent_RBLOCK` is asked before `should_use_persistent_reduction`.
         """
-        frame = inductor_caller()
-        features = frame.f_locals.get("kernel_features")
+        features, is_known = inductor_caller().f_locals.get("kernel_features"), call.result
         if features is None or (is_known and not features.contains_op("sort")):
             return
-        names = tuple(node.get_name() for node in features.scheduler_nodes())
-        operands: dict[str, Operand] = {"elements": size_of(elements)}
-        outcome: Outcome = "persistent" if is_known else "looped"
-        cause: CauseCode = "sort" if is_known else "symbolic-elements"
-        self.log.record(KIND, (names,), outcome, cause, place, operands=operands, key=(names, "loop"))
+        cause = Cause("sort" if is_known else "symbolic-elements", {"elements": size_of(elements)})
+        self._of_kernel("persistent" if is_known else "looped", cause, call, features, "loop")
 
-    def variance_decided(
-        self, place: TorchFrame, path: CallPath | None, is_two_step: bool, value: Any, axis: Any, *_: Any,
-        **__: Any,
-    ) -> None:  # fmt: skip
+    @sees("torch._inductor.lowering", "use_two_step_variance", watches=True)
+    def variance_decided(self, call: Call, value: Any, axis: Any, *_: Any, **__: Any) -> None:
         """Record whether mean and variance are two passes, or one of Welford's."""
         sizes = list(value.get_size())
         axes = [axis] if isinstance(axis, int) else list(axis or range(len(sizes)))
-        device = value.get_device().type
-        cause, more = _cause_of_variance(path, is_two_step)
-        operands: dict[str, Operand] = {
-            "elements": size_of(math.prod(sizes[one] for one in axes)), "device": device, **more,
-        }  # fmt: skip
-        outcome: Outcome = "two-passes" if is_two_step else "one-pass"
-        self.log.record(
-            KIND,
-            _fx_node(),
-            outcome,
-            cause,
-            place,
-            operands=operands,
-            subject_type="fx",
-            tests=tests_of(path),
-        )
+        code, more = _cause_of_variance(call.path, call.result)
+        elements = size_of(math.prod(sizes[one] for one in axes))
+        operands = {"elements": elements, "device": value.get_device().type, **more}
+        outcome: Outcome = "two-passes" if call.result else "one-pass"
+        self._of_node(outcome, Cause(code, operands, tests_of(call.path)), call.place)
 
-    def around_scan(self, create: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `Scan.create` so that it is recorded whether several blocks scan a row together."""
-
-        def create_and_record(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            self.open.append(_Question())
-            try:
-                result = create(cls, *args, **kwargs)
-                self.log.safely(self._record_scan, self.open[-1], result)
-            finally:
-                self.open.pop()
-            return result
-
-        return create_and_record
+    @sees(_IR, "Scan.create")
+    def scan_created(self, call: Call, *_: Any, **__: Any) -> Iterator[None]:
+        """Record whether several blocks scan a row together."""
+        self._open.append(_Question())
+        try:
+            yield
+            self._record_scan(self._open[-1], call.result)
+        finally:
+            self._open.pop()
 
     def _record_scan(self, question: _Question, result: Any) -> None:
         """Record the answer of `num_splits` to a scan, which looks at sizes and strides alone."""
         if question.answer is None or question.place is None or result[0] is None:
             return  # a copy of one element, or a call of torch's own kernel
         elements, outputs = math.prod(question.sizes[1]), math.prod(question.sizes[0])
-        hint = question.answer[0].name
-        operands: dict[str, Operand] = {
-            "elements": size_of(elements), "outputs": size_of(outputs), "hint": hint,
+        operands: Operands = {
+            "elements": size_of(elements), "outputs": size_of(outputs), "hint": question.answer[0].name,
         }  # fmt: skip
         is_split = type(result[0].data.data.data).__name__ == "SplitScan"
-        cause, more = _cause(question, question.device)
-        if cause not in _ONE_PART:
-            cause, more = _cause_by_size(question.path, question.device)
+        code, more = _cause(question, question.device)
+        if code not in _ONE_PART:
+            code, more = _cause_by_size(question.path, question.device)
         parts = int(question.answer[1])
-        if len(result) > 1 and parts > 1 and cause == "work-for-processors":
-            cause, more = "several-values", {"values": len(result)}
-        if is_split != (cause == "work-for-processors" and parts > 1):
-            raise UnknownPathError(f"a scan of {len(result)} values in {parts} parts, though {cause}")
-        outcome: Outcome = "split-scan" if is_split else "whole-scan"
-        self.log.record(
-            KIND, _fx_node(), outcome, cause, question.place, operands=operands | more, subject_type="fx",
-            named=_name_of(result),
-        )  # fmt: skip
+        if len(result) > 1 and parts > 1 and code == "work-for-processors":
+            code, more = "several-values", {"values": len(result)}
+        if is_split != (code == "work-for-processors" and parts > 1):
+            code, more = "unlisted-test", {}
+        cause = Cause(code, operands | more)
+        self._of_node("split-scan" if is_split else "whole-scan", cause, question.place, result)
 
-    def kernel_cooperates(self, place: TorchFrame, path: CallPath | None, answer: bool, kernel: Any) -> None:
+    @sees(_TRITON, "TritonKernel.should_use_cooperative_reduction", follows=True)
+    def kernel_cooperates(self, call: Call, kernel: Any) -> None:
         """Record whether the blocks of a Triton kernel work on each of its reductions together.
 
         `TritonKernel.should_use_cooperative_reduction`: where the setting is off, only what it would turn.
         """
+        path, answer = call.path_of(_COOPERATIVE), call.result
         features = kernel.features
         if not kernel.inside_reduction:
             return
-        operands: dict[str, Operand] = {
+        operands: Operands = {
             "elements": size_of(features.reduction_numel), "outputs": size_of(features.numel)
         }  # fmt: skip
-        cause = cause_of_branch(path, "reduction", _COOPERATIVE)
-        if cause == "cooperation-forced":
+        code = cause_of_branch(path, "reduction", _COOPERATIVE)
+        if code == "cooperation-forced":
             operands = {}
-        elif cause == "cooperative-reductions-off":
+        elif code == "cooperative-reductions-off":
             would, limit = _would_cooperate(kernel)
             if not would:
                 return
@@ -284,49 +265,39 @@ class _Recorder:
         elif limit := _cooperative_limit(path):
             if not answer and not isinstance(operands["elements"], int):
                 return  # torch cannot prove that symbolic elements are many
-            cause, operands = "work-for-blocks" if answer else "elements-below-limit", operands | limit
+            code, operands = "work-for-blocks" if answer else "elements-below-limit", operands | limit
         elif path is not None and (most := path.tested("xhint <= ?")) is not None and not most.truth:
-            cause = "outputs-above-limit"
+            code = "outputs-above-limit"
             operands = {"outputs": operands["outputs"], "outputs_limit": most.values[1]}
-        names = tuple(node.get_name() for node in features.scheduler_nodes())
         outcome: Outcome = "cooperative" if answer else "not-cooperative"
-        self.log.record(
-            KIND, (names,), outcome, cause, place, operands=operands, key=(names, "blocks"),
-            tests=tests_of(path),
-        )  # fmt: skip
+        self._of_kernel(outcome, Cause(code, operands, tests_of(path)), call, features, "blocks")
 
-    def persistence_decided(
-        self, place: TorchFrame, path: CallPath | None, is_persistent: bool, features: Any, *_: object,
-        **__: object,
-    ) -> None:  # fmt: skip
+    @sees(_CHOICES, _PERSISTENT, watches=True)
+    def persistence_decided(self, call: Call, features: Any, *_: object, **__: object) -> None:
         """Record whether a Triton kernel holds all elements of a reduction at once."""
-        names = tuple(node.get_name() for node in features.scheduler_nodes())
-        elements = size_of(features.reduction_numel)
+        path, elements = call.path, size_of(features.reduction_numel)
         compared = path.tested("V.graph.sizevars.statically_known_leq(?") if path is not None else None
-        operands: dict[str, Operand] = {"elements": elements}
+        operands: Operands = {"elements": elements}
         if compared is not None:
             operands["limit"] = compared.values[1]
         operands["hint"] = features.get_reduction_hint().name
-        cause = cause_of_branch(path, "reduction", _PERSISTENT)
-        if cause == "unlisted-test" and path is not None:
-            if is_persistent:
-                cause = "elements-fit-a-tile" if compared is not None and compared.truth else cause
+        code = cause_of_branch(path, "reduction", _PERSISTENT)
+        if code == "unlisted-test" and path is not None:
+            if call.result:
+                code = "elements-fit-a-tile" if compared is not None and compared.truth else code
             elif not isinstance(elements, int):
                 return  # bounded, but for some of its sizes most of a tile would be empty
             elif compared is not None:
-                cause = "elements-exceed-a-tile"
-        outcome: Outcome = "persistent" if is_persistent else "looped"
-        self.log.record(
-            "reduction", (names,), outcome, cause, place, operands=operands, key=(names, "loop"),
-            tests=tests_of(path),
-        )  # fmt: skip
+                code = "elements-exceed-a-tile"
+        outcome: Outcome = "persistent" if call.result else "looped"
+        self._of_kernel(outcome, Cause(code, operands, tests_of(path)), call, features, "loop")
 
 
 def _within(path: CallPath | None, function: str) -> CallPath | None:
     return inner_path(path.inner, function) if path is not None else None
 
 
-def _cause(question: _Question, device: Any) -> tuple[CauseCode, dict[str, Operand]]:
+def _cause(question: _Question, device: Any) -> tuple[CauseCode, Operands]:
     """Return why `num_splits` answered with its hint: by the branch in which it returned."""
     path = question.path
     if path is None:
@@ -344,8 +315,8 @@ def _cause(question: _Question, device: Any) -> tuple[CauseCode, dict[str, Opera
 
 
 def _cause_of_split(
-    question: _Question, of_hint: tuple[CauseCode, dict[str, Operand]], device: Any
-) -> tuple[CauseCode, dict[str, Operand]]:
+    question: _Question, of_hint: tuple[CauseCode, Operands], device: Any
+) -> tuple[CauseCode, Operands]:
     """Return what decided about the parts: what leaves the hint DEFAULT leaves one part, too."""
     config = sys.modules["torch._inductor.config"]
     parts = question.answer[1] if question.answer is not None else 1
@@ -375,7 +346,7 @@ def _cause_of_split(
     return _cause_by_size(path, device)
 
 
-def _cause_by_size(path: CallPath | None, device: Any) -> tuple[CauseCode, dict[str, Operand]]:
+def _cause_by_size(path: CallPath | None, device: Any) -> tuple[CauseCode, Operands]:
     """Return what decided in `reduction_split_factor`."""
     factor, processors = _within(path, _SPLIT_FACTOR), _processors(device) or 0
     if factor is None:
@@ -388,13 +359,13 @@ def _cause_by_size(path: CallPath | None, device: Any) -> tuple[CauseCode, dict[
     return "work-for-processors", {"processors": processors}
 
 
-def _cooperative_limit(path: CallPath | None) -> dict[str, Operand]:
+def _cooperative_limit(path: CallPath | None) -> Operands:
     """Return from how many elements on blocks work together, where torch compared them."""
     known = path.tested("V.graph.sizevars.statically_known_geq(?") if path is not None else None
     return {"elements_limit": known.values[1]} if known is not None else {}
 
 
-def _would_cooperate(kernel: Any) -> tuple[bool, dict[str, Operand]]:
+def _would_cooperate(kernel: Any) -> tuple[bool, Operands]:
     """Return whether blocks would work together if the setting allowed it, as torch answers with it."""
     ask = inspect.unwrap(type(kernel).should_use_cooperative_reduction)
     with (
@@ -405,13 +376,13 @@ def _would_cooperate(kernel: Any) -> tuple[bool, dict[str, Operand]]:
     return would, _cooperative_limit(path_of_name(_COOPERATIVE, made))
 
 
-def _cause_of_variance(path: CallPath | None, is_two_step: bool) -> tuple[CauseCode, dict[str, Operand]]:
+def _cause_of_variance(path: CallPath | None, is_two_step: bool) -> tuple[CauseCode, Operands]:
     """Return why `use_two_step_variance` answered so, and the threshold that it compared."""
     if path is None:
         return "unlisted-test", {}
     most = path.tested("reduction_numel > ?")
     if (fewer := path.tested("int(reduction_numel) < ?")) is not None:  # torch 2.11
-        threshold: dict[str, Operand] = {"threshold": int(fewer.values[1]) - 1}
+        threshold: Operands = {"threshold": int(fewer.values[1]) - 1}
         is_above = not fewer.truth
     else:
         threshold = {"threshold": most.values[1], **_setting(path, "threshold")} if most is not None else {}
@@ -435,19 +406,13 @@ def _cause_of_variance(path: CallPath | None, is_two_step: bool) -> tuple[CauseC
     return "sum-would-be-split", threshold
 
 
-def _setting(path: CallPath, name: str) -> dict[str, Operand]:
+def _setting(path: CallPath, name: str) -> Operands:
     """Return the setting that a name has the value of, or that it is; none where it has another value."""
     _, is_setting, setting = path.source(name).partition("config.")
     return {"setting": setting} if is_setting else {}
 
 
 _AROUND_MINIMUM = ("config.unroll_reductions_threshold < reduction_numel", "reduction_numel < min_numel")
-
-
-def _fx_node() -> tuple[tuple[str, ...], ...]:
-    """Return the name of the FX node that is being lowered."""
-    node = sys.modules["torch._inductor.virtualized"].V.graph.current_node
-    return ((node.name,),) if node is not None else ()
 
 
 def _is_made(result: Any, kind: str) -> bool:
@@ -479,57 +444,3 @@ def _name_of(result: Any) -> Callable[[], str | None]:
         return getattr(buffer, "name", None)
 
     return name
-
-
-_recorder = functools.cache(_Recorder)
-"""One a log: its hooks are called when each module is imported, in an order that is torch's own."""
-
-
-def _hook_ir(ir: Any, log: DecisionLog) -> None:
-    recorder = _recorder(log)
-    wrap(ir, "Reduction.create", recorder.around_create)
-    wrap(ir, "WelfordReduction.create", recorder.around_create)
-    wrap(ir, "Scan.create", recorder.around_scan)
-    for name in ("ArgReduction", "OnlineSoftmaxReduction"):
-        if hasattr(ir, name):  # torch 2.11 makes one kind of both
-            wrap(ir, f"{name}.create", recorder.around_create)
-    log.watch(ir, "Reduction.num_splits")
-    wrap(ir, "Reduction.num_splits", log.followed(recorder.splits_counted))
-
-
-def _hook_sizes(sizevars: Any, log: DecisionLog) -> None:
-    wrap(sizevars, "SizeVarAllocator.stride_hints", log.observed(_recorder(log).strides_seen))
-
-
-def _hook_choices(choices: Any, log: DecisionLog) -> None:
-    recorder, persistence = _recorder(log), "InductorChoices.should_use_persistent_reduction"
-    for place in (persistence, _COOPERATIVE, _SPLIT_FACTOR):
-        log.watch(choices, place)
-    wrap(choices, persistence, log.followed(recorder.persistence_decided))
-    wrap(choices, _COOPERATIVE, log.observed(recorder.cooperation_decided))
-
-
-def _hook_triton(triton: Any, log: DecisionLog) -> None:
-    recorder = _recorder(log)
-    wrap(triton, "TritonKernel.has_persistent_RBLOCK", log.observed(recorder.tile_known))
-    cooperates = log.followed(recorder.kernel_cooperates, _COOPERATIVE)
-    wrap(triton, "TritonKernel.should_use_cooperative_reduction", cooperates)
-
-
-def _hook_lowering(lowering: Any, log: DecisionLog) -> None:
-    log.watch(lowering, "use_two_step_variance")
-    wrap(lowering, "use_two_step_variance", log.followed(_recorder(log).variance_decided))
-
-
-def _hook_features(features: Any, log: DecisionLog) -> None:
-    wrap(features, "SIMDKernelFeatures.get_reduction_hint", log.observed(_recorder(log).hint_chosen))
-
-
-HOOKS = {
-    "torch._inductor.ir": _hook_ir,
-    "torch._inductor.sizevars": _hook_sizes,
-    "torch._inductor.choices": _hook_choices,
-    "torch._inductor.lowering": _hook_lowering,
-    "torch._inductor.codegen.triton": _hook_triton,
-    "torch._inductor.codegen.simd_kernel_features": _hook_features,
-}

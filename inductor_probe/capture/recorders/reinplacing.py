@@ -12,32 +12,21 @@ custom operators, and nothing else. It is watched, with the functions in it that
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from inductor_probe.capture.branches import CallPath, calls
+from inductor_probe.capture.branches import CallPath
 from inductor_probe.capture.recorders.askers import operator_of
-from inductor_probe.capture.recorders.decision_log import (
-    DecisionLog,
-    cause_of_branch,
-    path_of,
-    place_of,
-    source_of,
-    tests_of,
-)
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame, TorchTest
-
-KIND: DecisionKind = "rewrite"
+from inductor_probe.capture.recorders.base import Call, Cause, Recorder, sees
+from inductor_probe.capture.recorders.decision_log import cause_of_branch, source_of, tests_of
+from inductor_probe.model.decision import TorchFrame
 
 _MODULE = "torch._inductor.fx_passes.reinplace"
 _PASS, _ASKED, _USES = "reinplace_inplaceable_ops_core", "can_inplace", "any_use_of_views_after_node"
 _SCATTER = "should_reinplace_scatter"
 _CLONES = "only_clone_these_tensors"
-
-Cause = tuple[CauseCode, dict[str, Operand], tuple[TorchTest, ...]]
 
 
 class _Candidate(Struct, frozen=True):
@@ -50,78 +39,66 @@ class _Candidate(Struct, frozen=True):
     operator: str
 
 
-class _Recorder:
-    def __init__(self, log: DecisionLog) -> None:
-        self._log = log
+class Reinplacing(Recorder):
+    """Looks at the graph before and after."""
 
-    def around(self, reinplace: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `reinplace_inplaceable_ops_core` so that the graph is looked at before and after."""
-        place = place_of(reinplace)
+    KIND = "rewrite"
 
-        def look_and_reinplace(graph: Any) -> Any:
-            candidates: list[_Candidate] = []
-            self._log.safely(self._look, graph, candidates)
-            if candidates:  # they are large: to watch them costs some milliseconds
-                self._log.watch(sys.modules[_MODULE], _PASS, _ASKED, _USES)
-                self._log.watch(sys.modules[_MODULE], _SCATTER)
-            with calls() as made:
-                result = reinplace(graph)
-            path = path_of(reinplace, made)
-            for candidate in candidates:
-                self._log.safely(self._record, place, candidate, path.inner if path is not None else [])
-            return result
-
-        return look_and_reinplace
-
-    def _look(self, graph: Any, candidates: list[_Candidate]) -> None:
-        reinplace: Any = sys.modules[_MODULE]
-        candidates += [
+    @sees(_MODULE, _PASS, follows=True)
+    def reinplaced(self, call: Call, graph: Any) -> Iterator[None]:
+        """Record of each node that could write into an argument whether it does."""
+        module: Any = sys.modules[_MODULE]
+        candidates = [
             _Candidate(node, argument, index, node.target, _operator(node))
             for node in graph.nodes
-            for index, argument in _arguments(node, reinplace)
+            for index, argument in _arguments(node, module)
         ]
+        if candidates:  # they are large: to watch them costs some milliseconds
+            self.log.watch(module, _PASS, _ASKED, _USES)
+            self.log.watch(module, _SCATTER)
+        yield
+        asked = call.path.inner if call.path is not None else []
+        for candidate in candidates:
+            self.log.safely(self._record, call.place, candidate, asked)
 
     def _record(self, place: TorchFrame, one: _Candidate, asked: Sequence[CallPath]) -> None:
         clones = one.node.meta.get(_CLONES)
         in_place = one.index not in clones if clones is not None else one.node.target is not one.target
-        cause, operands, tests = _cause(one, asked, in_place=in_place)
+        cause = _cause(one, asked, in_place=in_place)
         operands = {
             "nodes": (one.node.name,),
             "operators": (one.operator,),
             "sources": tuple(filter(None, [source_of(one.node)])),
             "argument": one.argument.name,
-            **operands,
+            **cause.operands,
         }
-        self._log.record(
-            KIND, ((one.node.name,),), "in-place" if in_place else "copied", cause, place,
-            operands={name: value for name, value in operands.items() if value},
-            subject_type="fx", tests=tests,
-        )  # fmt: skip
+        cause = cause._replace(operands={name: value for name, value in operands.items() if value})
+        self.record("in-place" if in_place else "copied", cause, place, (one.node.name,), subject_type="fx")
 
 
 def _cause(one: _Candidate, asked: Sequence[CallPath], *, in_place: bool) -> Cause:
     """Return why a node writes into its argument or not: by what `can_inplace` said of them."""
     place = next((place for place, path in enumerate(asked) if _is_about(path, one)), None)
     if place is None:
-        return "unlisted-test", {}, ()
+        return Cause("unlisted-test")
     path = asked[place]
     tests = tests_of(path)
-    later = path.tested(f"{_USES}(?")
-    if later is None:
-        cause = cause_of_branch(path, KIND, "fx_passes/reinplace.py")
+    reads_later = path.held(f"{_USES}(?")
+    if reads_later is None:
+        code = cause_of_branch(path, "rewrite", "fx_passes/reinplace.py")
         sharing = path.variables.get("shared_view_nodes", ())
         inputs = [view.name for view in sharing if not (view.all_input_nodes or view._erased)]
-        return cause, {"input": inputs[0]} if cause == "view-of-input" and inputs else {}, tests
-    if later.truth:
-        return "read-later", {"reader": path.inner[-1].variables["user"].name}, tests
+        return Cause(code, {"input": inputs[0]} if code == "view-of-input" and inputs else {}, tests)
+    if reads_later:
+        return Cause("read-later", {"reader": path.inner[-1].variables["user"].name}, tests)
     if not in_place:  # all that is asked beside
         scatter = next((after for after in asked[place + 1 :][:1] if after.sites.function == _SCATTER), None)
         is_fused = scatter is not None and scatter.exit is not None and not scatter.exit.within
-        return "scatter-fused" if is_fused else "unlisted-test", {}, tests_of(scatter)
+        return Cause("scatter-fused" if is_fused else "unlisted-test", {}, tests_of(scatter))
     if path.variables.get("copy_node") is None:
-        return "not-read-later", {}, tests
+        return Cause("not-read-later", {}, tests)
     given = path.variables.get("mutated_arg_base")  # of a view
-    return "copied-back", {"input": given.name} if given is not None else {}, tests
+    return Cause("copied-back", {"input": given.name} if given is not None else {}, tests)
 
 
 def _is_about(path: CallPath, one: _Candidate) -> bool:
@@ -148,6 +125,3 @@ def _operator(node: Any) -> str:
     """Return what a node calls; of a custom operator that changes its arguments that operator."""
     name = operator_of(node)
     return str(node.args[0]) if name.startswith("auto_functionalized") else name
-
-
-HOOKS = {_MODULE: lambda module, log: wrap(module, _PASS, _Recorder(log).around)}

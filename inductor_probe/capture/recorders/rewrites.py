@@ -15,33 +15,33 @@ what they did.
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from inductor_probe.capture.branches import CallPath, CannotWatchError, SeenTest, calls, matches
 from inductor_probe.capture.recorders.askers import decomposition_of, operator_of
+from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     decides,
+    inductor_caller,
     path_of,
     place_of,
     source_of,
     stack,
     tests_of,
 )
-from inductor_probe.capture.recorders.padding import padding
-from inductor_probe.capture.torch_places import watch_function, wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.capture.recorders.padding import Padding
+from inductor_probe.capture.torch_places import watch_function
+from inductor_probe.model.decision import Outcome, TorchFrame
 
-KIND: DecisionKind = "rewrite"
-
+_OBSERVER, _PATTERNS = "torch.fx.passes.graph_transform_observer", "torch._inductor.pattern_matcher"
 _MOST_NAMES = 24
 """Names that an operand has: a pass may rewrite a thousand nodes that hang together. Subjects have all."""
 _CALLS_PASS = ("apply_gm_pass", "apply_graph_pass")
@@ -100,69 +100,52 @@ class _Pass:
             self.links.append((old.name, new))
 
 
-class _Refusal(Struct, frozen=True):
+_Changes: TypeAlias = tuple[_Pass, dict[str, _Erased], list[str]]
+"""What a pass did: nodes that it erased, and names of those that took their place."""
+
+
+class _Refusal(NamedTuple):
     """A pattern that matched, which way its check went, and what kept a constant from being folded."""
 
     entry: Any
     match: Any
     path: CallPath | None
-    why: dict[str, Operand]
+    why: Operands
 
 
-class _Rewrite(Struct, frozen=True):
-    """Why nodes were rewritten. `outcome`: where it is not told by whether anything took their place."""
+class Rewrites(Recorder):
+    """Keeps the passes that run, and, by the node that patterns end at, the entries whose checks refused."""
 
-    cause: CauseCode
-    place: TorchFrame
-    operands: dict[str, Operand]
-    outcome: Outcome | None = None
+    KIND = "rewrite"
 
-
-class _Recorder:
     def __init__(self, log: DecisionLog) -> None:
-        self._log = log
-        self._padding = padding(log)
+        super().__init__(log)
+        self._padding = Padding.of(log)
         self._passes: list[_Pass] = []
-        self._made: list[CallPath] = []
+        self._matching: Call | None = None
         self._refused: dict[str, list[_Refusal]] = {}
-        """By the node that patterns end at: each entry whose check refused."""
 
-    def around_enter(self, enter: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `GraphTransformObserver.__enter__` so that its hooks tell us what they tell torch."""
-
-        def compose_and_enter(observer: Any) -> Any:
-            self._log.safely(self._begin, observer)
-            return enter(observer)
-
-        return compose_and_enter
-
-    def _begin(self, observer: Any) -> None:
+    @sees(_OBSERVER, "GraphTransformObserver.__enter__")
+    def entered(self, _: Call, observer: Any) -> Iterator[None]:
+        """Let the hooks of a pass tell us what they tell torch."""
         caller: FrameType | None = sys._getframe(1)
         while caller is not None and caller.f_code.co_name not in _CALLS_PASS:
             caller = caller.f_back if caller.f_globals["__name__"] != type(observer).__module__ else None
         function = caller.f_locals.get("pass_fn") if caller is not None else None
         current = _Pass(observer, function)
         self._passes.append(current)
-        if not observer.active:  # torch's hooks are on when it writes provenance, as every dump of ours does
-            return
-        for name, note in (
-            ("_node_creation_hook", current.node_created),
-            ("_node_erase_hook", current.node_erased),
-            ("_node_replace_hook", current.node_replaced),
-        ):
-            setattr(observer, name, _both(getattr(observer, name), self._log, note))
+        if observer.active:  # torch's hooks are on when it writes provenance, as every dump of ours does
+            for name, note in (
+                ("_node_creation_hook", current.node_created),
+                ("_node_erase_hook", current.node_erased),
+                ("_node_replace_hook", current.node_replaced),
+            ):
+                setattr(observer, name, _both(getattr(observer, name), self.log, note))
+        yield
 
-    def around_exit(self, leave: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `GraphTransformObserver.__exit__` so that what its pass did is recorded."""
-
-        def leave_and_record(observer: Any, *args: Any) -> Any:
-            result = leave(observer, *args)
-            self._log.safely(self._end, observer)
-            return result
-
-        return leave_and_record
-
-    def _end(self, observer: Any) -> None:
+    @sees(_OBSERVER, "GraphTransformObserver.__exit__")
+    def left(self, _: Call, observer: Any, *__: Any) -> None:
+        """Record what a pass did."""
         while self._passes and self._passes[-1].observer is not observer:
             self._passes.pop()  # left by an exception
         if not self._passes:
@@ -187,36 +170,30 @@ class _Recorder:
         place = place_of(function) if function else next(stack(sys._getframe(1)), None)
         if place is None:
             return
-        operands: dict[str, Operand] = {}
-        cause: CauseCode = "pass"
+        cause = Cause("pass")
         outcome: Outcome | None = None
         if place.function == _NO_OPS:
-            cause, outcome = "no-op", "removed"
-            operands["mutated_by"] = _mutating_users(one.observer.gm.graph, by)
+            mutated_by = _mutating_users(one.observer.gm.graph, by)
+            cause, outcome = Cause("no-op", {"mutated_by": mutated_by}), "removed"
         elif place.function == _UNIFORM:
             constants = [one.created[name] for name in by if name in one.created]
             constant = constants[0] if len(constants) == 1 and str(constants[0].target) == _FULL else None
             if constant is None:
-                cause, outcome = "identity", "removed"
+                cause, outcome = Cause("identity"), "removed"
             else:
-                cause, outcome = "uniform-value", "folded"
-                operands["value"] = str(constant.args[1])
-        self._record(one, _Rewrite(cause, place, operands, outcome), erased, by)
+                cause, outcome = Cause("uniform-value", {"value": str(constant.args[1])}), "folded"
+        self._rewritten((one, erased, by), cause, place, outcome)
 
-    def around_decomposition(self, decompose: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `maybe_handle_decomp` so that what a matrix product is made of is recorded."""
-
-        def decompose_and_record(mode: Any, operator: Any, args: Any, kwargs: Any) -> Any:
-            if str(operator) not in _PRODUCTS:
-                return decompose(mode, operator, args, kwargs)
-            before: list[Any] = []
-            self._log.safely(_see_last, mode, before)
-            result = decompose(mode, operator, args, kwargs)
-            if before and result is not NotImplemented:
-                self._log.safely(self._decomposed, mode, operator, args, before[0])
-            return result
-
-        return decompose_and_record
+    @sees("torch.fx.experimental.proxy_tensor", "maybe_handle_decomp")
+    def decomposed(self, call: Call, mode: Any, operator: Any, args: Any, _: Any) -> Iterator[None]:
+        """Record what a matrix product is made of."""
+        if str(operator) not in _PRODUCTS:
+            return
+        # What is `reversed` is no iterator yet in torch 2.11.
+        before = next(iter(reversed(mode.tracer.graph.nodes)), None)
+        yield
+        if before is not None and call.result is not NotImplemented:
+            self._decomposed(mode, operator, args, before)
 
     def _decomposed(self, mode: Any, operator: Any, args: Any, before: Any) -> None:
         """Record the nodes that a product became, if it is the user's, and not one of a pattern."""
@@ -227,30 +204,22 @@ class _Recorder:
             return
         first, second = (str(tuple(value.shape)) for value in args[-2:])
         names = tuple(node.name for node in reversed(nodes))
-        self._log.record(
-            KIND, (names,), "replaced", "small-product", place_of(decomposition),
-            operands={
-                "operators": (str(operator),), **_counted("by", names),
-                **_counted("by_operators", _operators(reversed(nodes))),
-                "first_size": first, "second_size": second, "sources": (source,),
-            },
-            subject_type="fx", waits=True,
-        )  # fmt: skip
+        cause = Cause("small-product", {
+            "operators": (str(operator),), **_counted("by", names),
+            **_counted("by_operators", _operators(reversed(nodes))),
+            "first_size": first, "second_size": second, "sources": (source,),
+        })  # fmt: skip
+        self.record("replaced", cause, place_of(decomposition), names, subject_type="fx", waits=True)
 
-    def around_apply(self, apply: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the `apply` of a kind of patterns so that what it did to the graph is recorded."""
-        place = place_of(apply)
-
-        def apply_and_record(entry: Any, match: Any, graph: Any, node: Any) -> Any:
-            if not self._passes:
-                return apply(entry, match, graph, node)
-            one = self._passes[-1]
-            before = len(one.created), len(one.erased), len(one.links)
-            result = apply(entry, match, graph, node)
-            self._log.safely(self._applied, place, entry, match, one, before)
-            return result
-
-        return apply_and_record
+    @sees(_PATTERNS, "ReplacementPatternEntry.apply", "LoweringPatternEntry.apply", "GraphPatternEntry.apply")
+    def applied(self, call: Call, entry: Any, match: Any, *_: Any) -> Iterator[None]:
+        """Record what a pattern did to the graph."""
+        if not self._passes:
+            return
+        one = self._passes[-1]
+        before = len(one.created), len(one.erased), len(one.links)
+        yield
+        self._applied(call.place, entry, match, one, before)
 
     def _applied(
         self, place: TorchFrame, entry: Any, match: Any, one: _Pass, before: tuple[int, int, int]
@@ -266,49 +235,40 @@ class _Recorder:
         if gone or by:
             named = _cells(entry).get("search_fn") or getattr(entry, "handler", None)
             where = place_of(named) if named and hasattr(named, "__code__") else place
-            cause: CauseCode = "pattern"
-            operands: dict[str, Operand] = {"pattern": pattern_name(entry)}
+            cause = Cause("pattern", {"pattern": pattern_name(entry)})
             padded = self._padding.cause_of(tuple(node.name for node in match.nodes))
             if padded is not None and _check(entry).__name__ in _PADDING:
-                cause, operands = padded[0], operands | padded[1]
-            self._record(one, _Rewrite(cause, where, operands), gone, by)
+                cause = Cause(padded.code, {**cause.operands, **padded.operands})
+            self._rewritten((one, gone, by), cause, where)
 
-    def around_patterns(self, apply: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `PatternMatcherPass.apply` so that it is seen which way the checks of its patterns go."""
+    @sees(_PATTERNS, "PatternMatcherPass.apply", follows=True)
+    def matching(self, call: Call, *_: Any, **__: Any) -> Iterator[None]:
+        """See which way the checks of patterns go."""
+        before, self._matching = self._matching, call
+        try:
+            yield
+        finally:
+            self._matching = before
 
-        def apply_and_see(*args: Any, **kwargs: Any) -> Any:
-            before = self._made
-            try:
-                with calls() as self._made:
-                    return apply(*args, **kwargs)
-            finally:
-                self._made = before
+    @sees(_PATTERNS, "is_match")
+    def matched(self, call: Call, _: Any) -> None:
+        """Watch the check of a pattern, which is called behind this."""
+        if call.result:
+            _watch_check(inductor_caller().f_locals.get("entry"))
 
-        return apply_and_see
-
-    def around_match(self, is_match: Callable[[Any], bool]) -> Callable[[Any], bool]:
-        """Return `is_match`, behind which the check of a pattern is called, so that this check is watched."""
-
-        def match_and_watch(match: Any) -> bool:
-            has_matched = is_match(match)
-            if has_matched:
-                self._log.safely(_watch_check, sys._getframe(1).f_locals.get("entry"))
-            return has_matched
-
-        return match_and_watch
-
-    def checked(self, place: TorchFrame, result: bool, *_: Any, **__: Any) -> None:
+    @sees(_PATTERNS, "guard_or_false")
+    def checked(self, call: Call, *_: Any, **__: Any) -> None:
         """See that a pattern matched, and that its check refused: `PatternMatcherPass.apply` asks."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code.co_name != "apply":
             frame = frame.f_back
-        if result or frame is None or not self._passes:
+        if call.result or frame is None or not self._passes:
             return
         names = frame.f_locals
         entry, match = names.get("entry"), names.get("m")
         if match is not None and hasattr(entry, "extra_check"):
             check = _check(entry)
-            path = path_of(check, self._made)
+            path = path_of(check, self._matching.made if self._matching is not None else ())
             one = _Refusal(entry, match, path, _not_folded(check, match, path))
             self._refused.setdefault(names["node"].name, []).append(one)
 
@@ -320,33 +280,34 @@ class _Recorder:
             return  # of a GPU only
         names = tuple(node.name for node in match.nodes)
         padded = self._padding.cause_of(names) if check.__name__ in _PADDING else None
-        cause, more = padded or ("check-refused", {})
+        cause = padded or Cause("check-refused")
         paths = [first.path, *first.path.inner[-1:]] if first.path is not None and padded is None else []
-        operands: dict[str, Operand] = {
-            **more,
+        cause = Cause(cause.code, {
+            **cause.operands,
             "patterns": tuple(dict.fromkeys(pattern_name(each.entry) for each in refusals)),
             "check": check.__name__,
             **first.why,
             **self._where(one),
             **_counted("nodes", names),
             **_counted("operators", _operators(match.nodes)),
-        }
-        self._log.record(
-            KIND, (names,), "not-replaced", cause, place_of(check), operands=operands,
-            subject_type="fx", waits=True, tests=tuple(test for one in paths for test in tests_of(one)),
-        )  # fmt: skip
+        }, tuple(test for path in paths for test in tests_of(path)))  # fmt: skip
+        self.record("not-replaced", cause, place_of(check), names, subject_type="fx", waits=True)
 
-    def _where(self, one: _Pass) -> dict[str, Operand]:
+    def _where(self, one: _Pass) -> Operands:
         outer = self._passes[0]
         stage = str(one.observer.subsystem or outer.observer.subsystem or "").removesuffix("_passes")
         return {"pass": str(outer.observer.passname), **({"stage": stage} if stage else {})}
 
-    def _record(self, one: _Pass, rewrite: _Rewrite, erased: dict[str, _Erased], by: Iterable[str]) -> None:
+    def _rewritten(
+        self, changes: _Changes, cause: Cause, place: TorchFrame, outcome: Outcome | None = None
+    ) -> None:
+        """Record why nodes were rewritten. `outcome`: other than by whether anything took their place."""
+        one, erased, by = changes
         names = {name: one.created.get(name) for name in by}
         new = tuple(node.name if node is not None else name for name, node in names.items())
         sources = tuple(dict.fromkeys(node.source for node in erased.values() if node.source))
-        operands: dict[str, Operand] = {
-            **rewrite.operands,
+        operands: Operands = {
+            **cause.operands,
             **self._where(one),
             **_counted("nodes", tuple(erased)),
             **_counted("operators", tuple(dict.fromkeys(node.operator for node in erased.values()))),
@@ -354,17 +315,10 @@ class _Recorder:
             **_counted("by_operators", _operators(node for node in names.values() if node is not None)),
             **_counted("sources", sources),
         }
-        self._log.record(
-            KIND, (tuple(dict.fromkeys([*erased, *new])),),
-            rewrite.outcome or ("replaced" if new else "removed"), rewrite.cause, rewrite.place,
-            operands={name: value for name, value in operands.items() if value != ()},
-            subject_type="fx", waits=True,
-        )  # fmt: skip
-
-
-def _see_last(mode: Any, seen: list[Any]) -> None:
-    """Add the last node of the graph in tracing: what is `reversed` is no iterator yet in torch 2.11."""
-    seen.append(next(iter(reversed(mode.tracer.graph.nodes)), None))
+        cause = Cause(cause.code, {name: value for name, value in operands.items() if value != ()})
+        subjects = tuple(dict.fromkeys([*erased, *new]))
+        outcome = outcome or ("replaced" if new else "removed")
+        self.record(outcome, cause, place, subjects, subject_type="fx", waits=True)
 
 
 def _both(torchs: Callable[..., Any], log: DecisionLog, note: Callable[..., None]) -> Callable[..., Any]:
@@ -438,7 +392,7 @@ def _cells(entry: Any) -> dict[str, Any]:
     return {name: cell.cell_contents for name, cell in cells if name in ("search_fn", "extra_check")}
 
 
-def _not_folded(check: Any, match: Any, path: CallPath | None) -> dict[str, Operand]:
+def _not_folded(check: Any, match: Any, path: CallPath | None) -> Operands:
     """Return what kept a constant from the weight of a convolution or product: binary_folding.py.
 
     `_is_foldable_pattern` asks the setting first; it is what refused only if the check passes with it.
@@ -505,33 +459,7 @@ def _operators(nodes: Iterable[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(operator_of, nodes)))
 
 
-def _counted(operand: str, names: tuple[str, ...]) -> dict[str, Operand]:
+def _counted(operand: str, names: tuple[str, ...]) -> Operands:
     """Return the first of names as an operand; where there are more, another one says how many there are."""
-    count: dict[str, Operand] = {f"{operand}_count": len(names)} if len(names) > _MOST_NAMES else {}
+    count: Operands = {f"{operand}_count": len(names)} if len(names) > _MOST_NAMES else {}
     return {operand: names[:_MOST_NAMES], **count}
-
-
-_recorder = functools.cache(_Recorder)
-"""One a log: what applies patterns and what observes passes are in two modules."""
-
-
-def _hook_observer(observer: Any, log: DecisionLog) -> None:
-    wrap(observer, "GraphTransformObserver.__enter__", _recorder(log).around_enter)
-    wrap(observer, "GraphTransformObserver.__exit__", _recorder(log).around_exit)
-
-
-def _hook_patterns(patterns: Any, log: DecisionLog) -> None:
-    for name in ("ReplacementPatternEntry.apply", "LoweringPatternEntry.apply", "GraphPatternEntry.apply"):
-        wrap(patterns, name, _recorder(log).around_apply)
-    wrap(patterns, "PatternMatcherPass.apply", _recorder(log).around_patterns)
-    wrap(patterns, "is_match", _recorder(log).around_match)
-    wrap(patterns, "guard_or_false", log.observed(_recorder(log).checked))
-
-
-HOOKS = {
-    "torch.fx.experimental.proxy_tensor": lambda tracing, log: wrap(
-        tracing, "maybe_handle_decomp", _recorder(log).around_decomposition
-    ),
-    "torch.fx.passes.graph_transform_observer": _hook_observer,
-    "torch._inductor.pattern_matcher": _hook_patterns,
-}

@@ -25,26 +25,16 @@ from __future__ import annotations
 from typing import Any
 
 from inductor_probe.capture.branches import CallPath
-from inductor_probe.capture.recorders import cpp_nest
-from inductor_probe.capture.recorders.cpp_nest import Access, Answer, LoopUses, Nest, record_nest
+from inductor_probe.capture.recorders.base import Cause, Operands
+from inductor_probe.capture.recorders.cpp_nest import MOST_ACCESSES, LoopUses, Nest, OfNests, first_accesses
 from inductor_probe.capture.recorders.decision_log import (
-    DecisionLog,
-    UnknownPathError,
     cause_of_branch,
     decides,
     printed,
     size_of,
     tests_of,
 )
-from inductor_probe.model.decision import (
-    CauseCode,
-    Operand,
-    Outcome,
-    TorchFrame,
-    TorchTest,
-)
-
-KIND = cpp_nest.KIND
+from inductor_probe.model.decision import CauseCode, Outcome, TorchFrame
 
 _DTYPE = "dtype not in VECTORIZABLE_DTYPES"
 _COUNT, _SHARE = "non_contig_indexing_op_num >= ?", "non_contig_indexing_op_num / op_num >= ?"
@@ -52,112 +42,99 @@ _RANGE, _OPERATIONS = "group[tiling_indices[0]] < ?", "op_num < ?"
 _HALF = ("call_ranges[tiling_indice] < ?", "call_range < ?")
 _LOOPS = "TilingSelect._select_tiling_indices"
 _TAIL_SHARE, _TAIL_LENGTH = "? / op_num > ?", "? * hint_tail_size > ?"
-MOST_ACCESSES = 8
-"""Accesses that are named in a decision; all are counted."""
 
 
-class _Recorder:
-    def __init__(self, log: DecisionLog) -> None:
-        self._log = log
+class Vectorisation(OfNests):
+    """Records whether a nest is vectorised, how wide, and what becomes of its tail."""
 
-    def record(self, nest: Nest) -> None:
-        """Record whether a nest is vectorised, and why."""
-        answer, place, tests = self._answer(nest)
-        record_nest(self._log, nest, "vectorised", answer, place or nest.place, tests=tests)
+    def record_nest(self, nest: Nest) -> None:
+        """Record all three."""
+        made, why, place = self._answer(nest)
+        self.answer(nest, "vectorised", made, why, place or nest.place)
+        half = _half_width(nest)
+        self.answer(nest, "width", "half-width" if half else None, half, nest.tiling_place or nest.place)
+        tail = _tail(nest) if _vector_kernels(nest, full=True) else None
+        outcome, cause = tail or (None, None)
+        self.answer(nest, "tail", outcome, cause, nest.place)
 
-    def record_width(self, nest: Nest) -> None:
-        """Record that a nest has half of the elements that fit, where it has."""
-        record_nest(self._log, nest, "width", _half_width(nest), nest.tiling_place or nest.place)
-
-    def record_tail(self, nest: Nest) -> None:
-        """Record how the tail of a nest that has full vectors is computed, where there is one."""
-        answer = _tail(nest) if _vector_kernels(nest, full=True) else None
-        record_nest(self._log, nest, "tail", answer, nest.place)
-
-    def _answer(self, nest: Nest) -> tuple[Answer, TorchFrame | None, tuple[TorchTest, ...]]:
+    def _answer(self, nest: Nest) -> tuple[Outcome, Cause, TorchFrame | None]:
         if not nest.proxy.itervars:
-            return ("scalar", "no-loops", {}), None, ()
+            return "scalar", Cause("no-loops"), None
         if not nest.proxy.picked_vec_isa:
-            return ("scalar", "no-vector-isa", {"simdlen": str(nest.cpp.config.cpp.simdlen)}), None, ()
-        if not nest.answer:
-            raise UnknownPathError("there are vectors and loops, and select_tiling was not asked")
-        if self._log.is_turned(KIND, nest.nodes):
-            return self._turned(nest), nest.tiling_place, ()
+            return "scalar", Cause("no-vector-isa", {"simdlen": str(nest.cpp.config.cpp.simdlen)}), None
+        has_full = bool(_vector_kernels(nest, full=True))
+        if self.log.is_turned(self.KIND, nest.nodes):  # torch compared nothing for it
+            if not nest.tiled or not _vector_kernels(nest, full=False):
+                return "scalar", Cause("turned"), nest.tiling_place
+            cause = Cause("turned", _vectors(nest, counted=False))
+            return "vectorised" if has_full else "underfilled", cause, nest.tiling_place
         if not nest.tiled:
-            return self._refused(nest), nest.tiling_place, tests_of(nest.tiling_path)
-        if not _vector_kernels(nest, full=True):
-            return self._only_tail(nest), nest.place, ()
-        answer: Answer = ("vectorised", _loop_cause(nest), self._vectors(nest))
-        return answer, nest.loop_place, tests_of(nest.loop_path)
-
-    def _turned(self, nest: Nest) -> Answer:
-        """Return what a flip made of a nest: torch compared nothing for it."""
-        if not nest.tiled or not _vector_kernels(nest, full=False):
-            return "scalar", "turned", {}
-        outcome: Outcome = "vectorised" if _vector_kernels(nest, full=True) else "underfilled"
-        return outcome, "turned", self._vectors(nest, counted=False)
-
-    def _vectors(self, nest: Nest, *, counted: bool = True) -> dict[str, Operand]:
-        """Return what is true of all vectorised nests."""
-        isa, factor = nest.proxy.picked_vec_isa, int(nest.answer[0][0])
-        dtypes = sorted(nest.cpp._get_dtype_from_loopbodies([body for _, body in nest.bodies]), key=str)
-        counted = counted and nest.cpp.config.cpp.enable_tiling_heuristics
-        counts = nest.counts if counted else {}
-        return {
-            "loops": tuple(nest.loop_name(loop) for loop in nest.tiled),
-            "ranges": tuple(printed(nest.size(loop)) for loop in nest.tiled),
-            "factor": factor,
-            "isa": str(isa),
-            "bit_width": int(isa.bit_width()),
-            "dtypes": tuple(str(dtype).removeprefix("torch.") for dtype in dtypes),
-            "vectors": tuple(f"{factor * dtype.itemsize * 8 / isa.bit_width():g}" for dtype in dtypes),
-            **(counts if len(nest.tiled) == 1 else {}),  # torch counts no access of two loops
-            **_uses(nest),
-        }
-
-    def _only_tail(self, nest: Nest) -> Answer:
-        """Return what becomes of a nest that has no full vector, so that all of it is a tail."""
-        tail = _tail(nest)
-        if tail is None:
-            raise UnknownPathError("no full vector and no tail are generated")
-        outcome, cause, operands = tail
+            return "scalar", _refused(nest)._replace(tests=tests_of(nest.tiling_path)), nest.tiling_place
+        if has_full:
+            cause = Cause(_loop_cause(nest), _vectors(nest), tests_of(nest.loop_path))
+            return "vectorised", cause, nest.loop_place
+        outcome, cause = _tail(nest) or ("scalar", Cause("unlisted-test"))  # all of it is a tail
         if outcome == "masked-tail":
-            return "underfilled", "range-below-vector", {**self._vectors(nest), **operands}
-        return "scalar", cause, operands
-
-    def _refused(self, nest: Nest) -> Answer:
-        """Return why `select_tiling` takes no loop: by the tests behind which it returned."""
-        path = nest.tiling_path
-        decided = {pattern for pattern in (_DTYPE, _COUNT, _SHARE, _RANGE) if decides(path, pattern)}
-        if path is None or not decided or (_DTYPE not in decided and not nest.candidates):
-            return "scalar", "unlisted-test", {}
-        if _DTYPE in decided:
-            others = _other_dtypes(nest)
-            return "scalar", "dtype-not-vectorisable", {
-                "dtypes": tuple(sorted({dtype for *_, dtype in others})),
-                "nodes": tuple(node for node, _, _ in others),
-                "node_operations": tuple(operation for _, operation, _ in others),
-            }  # fmt: skip
-        loop, limits = nest.candidates[0], _limits(path)
-        inner: dict[str, Operand] = {
-            "loop": nest.loop_name(loop), "range": size_of(nest.size(loop)), "loop_cause": _loop_cause(nest),
-        }  # fmt: skip
-        if _RANGE in decided:
-            return "scalar", "short-inner-range", {
-                **inner, "range_limit": limits["range_limit"], "factor": nest.factor,
-                "operations": nest.counts["operations"], **limits, **_uses(nest),
-            }  # fmt: skip
-        refused = [access for access in nest.accesses if not access.contiguous]
-        clean = tuple(name for name in nest.nodes if name not in {access.node for access in refused})
-        return "scalar", "non-contiguous-accesses", {
-            **inner, **nest.counts, **limits, **_kinds(refused), **_named(refused),
-            "contiguous_nodes": clean, **_uses(nest),
-        }  # fmt: skip
+            cause = Cause("range-below-vector", {**_vectors(nest), **cause.operands})
+        return "underfilled" if outcome == "masked-tail" else "scalar", cause, None
 
 
-def _limits(path: CallPath) -> dict[str, Operand]:
+def _vectors(nest: Nest, *, counted: bool = True) -> Operands:
+    """Return what is true of all vectorised nests."""
+    isa, factor = nest.proxy.picked_vec_isa, int(nest.answer[0][0])
+    dtypes = sorted(nest.cpp._get_dtype_from_loopbodies([body for _, body in nest.bodies]), key=str)
+    # torch counts no access of two loops, and none without its heuristics
+    counted = counted and nest.cpp.config.cpp.enable_tiling_heuristics and len(nest.tiled) == 1
+    return {
+        "loops": tuple(nest.loop_name(loop) for loop in nest.tiled),
+        "ranges": tuple(printed(nest.size(loop)) for loop in nest.tiled),
+        "factor": factor,
+        "isa": str(isa),
+        "bit_width": int(isa.bit_width()),
+        "dtypes": tuple(str(dtype).removeprefix("torch.") for dtype in dtypes),
+        "vectors": tuple(f"{factor * dtype.itemsize * 8 / isa.bit_width():g}" for dtype in dtypes),
+        **(nest.counts if counted else {}),
+        **_uses(nest),
+    }
+
+
+def _refused(nest: Nest) -> Cause:
+    """Return why `select_tiling` takes no loop: by the tests behind which it returned."""
+    path = nest.tiling_path
+    decided = {pattern for pattern in (_DTYPE, _COUNT, _SHARE, _RANGE) if decides(path, pattern)}
+    if path is None or not decided or (_DTYPE not in decided and not nest.candidates):
+        return Cause("unlisted-test")
+    if _DTYPE in decided:
+        others = _other_dtypes(nest)
+        return Cause("dtype-not-vectorisable", {
+            "dtypes": tuple(sorted({dtype for *_, dtype in others})),
+            "nodes": tuple(node for node, _, _ in others),
+            "node_operations": tuple(operation for _, operation, _ in others),
+        })  # fmt: skip
+    loop, limits = nest.candidates[0], _limits(path)
+    inner: Operands = {
+        "loop": nest.loop_name(loop), "range": size_of(nest.size(loop)), "loop_cause": _loop_cause(nest),
+    }  # fmt: skip
+    if _RANGE in decided:
+        return Cause("short-inner-range", {
+            **inner, "range_limit": limits["range_limit"], "factor": nest.factor,
+            "operations": nest.counts["operations"], **limits, **_uses(nest),
+        })  # fmt: skip
+    refused = [access for access in nest.accesses if not access.contiguous]
+    clean = tuple(name for name in nest.nodes if name not in {access.node for access in refused})
+    kinds: Operands = {
+        f"{kind}s": sum(access.operation == kind for access in refused)
+        for kind in sorted({access.operation for access in refused})
+    }
+    return Cause("non-contiguous-accesses", {
+        **inner, **nest.counts, **limits, **kinds, **first_accesses(refused), "contiguous_nodes": clean,
+        **_uses(nest),
+    })  # fmt: skip
+
+
+def _limits(path: CallPath) -> Operands:
     """Return what `select_tiling` compared in the tests that bear on where it returned."""
-    limits: dict[str, Operand] = {}
+    limits: Operands = {}
     if decides(path, _RANGE):
         for pattern, name in ((_RANGE, "range_limit"), (_OPERATIONS, "operations_limit")):
             limits |= _compared(path, pattern, "", name)
@@ -165,7 +142,7 @@ def _limits(path: CallPath) -> dict[str, Operand]:
     return _compared(path, _COUNT, "", "count_limit") | _compared(path, _SHARE, "share", "share_limit")
 
 
-def _compared(path: CallPath, pattern: str, left: str, right: str) -> dict[str, Operand]:
+def _compared(path: CallPath, pattern: str, left: str, right: str) -> Operands:
     """Return the operands of a comparison by these names; none where it was not made."""
     seen = path.tested(pattern)
     values = zip((left, right), seen.values, strict=True) if seen is not None else ()
@@ -177,7 +154,7 @@ def _loop_cause(nest: Nest) -> CauseCode:
     return cause_of_branch(nest.loop_path, "vectorisation", _LOOPS, "most-contiguous-loop")
 
 
-def _uses(nest: Nest) -> dict[str, Operand]:
+def _uses(nest: Nest) -> Operands:
     """Return what `_select_tiling_indices` counted of each loop, in tuples of equal lengths."""
     loops = range(len(nest.proxy.itervars))
     uses = [nest.uses.get(loop, LoopUses()) for loop in loops]
@@ -190,22 +167,18 @@ def _uses(nest: Nest) -> dict[str, Operand]:
     }
 
 
-def _half_width(nest: Nest) -> Answer | None:
+def _half_width(nest: Nest) -> Cause | None:
     path = nest.tiling_path
     factor = int(nest.answer[0][0]) if nest.tiled else nest.factor
     if path is None or nest.factor == factor:
         return None
-    isa, held = (
-        nest.proxy.picked_vec_isa,
-        next((seen for text in _HALF if (seen := path.tested(text)) and seen.truth), None),
-    )
-    cause: CauseCode = "short-low-precision-range" if held is not None else "unlisted-test"
-    limit: dict[str, Operand] = {"range_limit": held.values[1]} if held is not None else {}
-    return "half-width", cause, {
+    isa = nest.proxy.picked_vec_isa
+    held = next((seen for text in _HALF if (seen := path.tested(text)) and seen.truth), None)
+    return Cause("short-low-precision-range" if held is not None else "unlisted-test", {
         "factor": factor, "bit_width": int(isa.bit_width()), "isa": str(isa),
         "ranges": tuple(printed(nest.size(loop)) for loop in nest.tiled),
-        **limit,
-    }  # fmt: skip
+        **({"range_limit": held.values[1]} if held is not None else {}),
+    })  # fmt: skip
 
 
 def _vector_kernels(nest: Nest, *, full: bool) -> list[Any]:
@@ -220,7 +193,7 @@ def _has_tail(kernel: Any) -> bool:
     return any(getattr(kernel, name, None) is not None for name in tails)
 
 
-def _tail(nest: Nest) -> Answer | None:
+def _tail(nest: Nest) -> tuple[Outcome, Cause] | None:
     """Return how what is left over is computed; None where nothing is, or where it is in full vectors, too.
 
     Of two loops the tail of the inner one is then computed in vectors along the outer one.
@@ -228,7 +201,7 @@ def _tail(nest: Nest) -> Answer | None:
     factor = int(nest.answer[0][0])
     sizes = [nest.size(loop) for loop in nest.tiled]
     tails = [size % factor if size.is_number else f"up to {factor - 1}" for size in sizes]
-    operands: dict[str, Operand] = {
+    operands: Operands = {
         "loops": tuple(map(nest.loop_name, nest.tiled)),
         "ranges": tuple(map(printed, sizes)),
         "factor": factor,
@@ -240,35 +213,17 @@ def _tail(nest: Nest) -> Answer | None:
     vectors = _vector_kernels(nest, full=False)
     if len(vectors) == len(nest.kernels):
         is_masked = len(vectors) > len(_vector_kernels(nest, full=True))
-        return ("masked-tail", "partial-vector", operands) if is_masked else None
+        return ("masked-tail", Cause("partial-vector", operands)) if is_masked else None
     if not nest.cpp.config.cpp.enable_loop_tail_vec:
-        return "scalar-tail", "tail-vectorisation-off", operands
+        return "scalar-tail", Cause("tail-vectorisation-off", operands)
     path = nest.inner_paths[-1] if nest.inner_paths else None
     if path is None or not decides(path, _TAIL_LENGTH):
-        return "scalar-tail", "unlisted-test", operands
-    return "scalar-tail", "tail-not-worthwhile", {
+        return "scalar-tail", Cause("unlisted-test", operands)
+    return "scalar-tail", Cause("tail-not-worthwhile", {
         **operands, "masks": nest.answer[2].mask_op_count, **nest.counts,
         **_compared(path, _TAIL_SHARE, "share", "share_limit"),
         **_compared(path, _TAIL_LENGTH, "weighed_tail", "tail_limit"),
-    }  # fmt: skip
-
-
-def _kinds(accesses: list[Access]) -> dict[str, Operand]:
-    """Return how many accesses there are of each operation: `{"loads": 2, "stores": 1}`."""
-    kinds = sorted({access.operation for access in accesses})
-    return {f"{kind}s": sum(access.operation == kind for access in accesses) for kind in kinds}
-
-
-def _named(accesses: list[Access]) -> dict[str, Operand]:
-    """Return the first accesses, in tuples of equal lengths."""
-    first = accesses[:MOST_ACCESSES]
-    return {
-        "nodes": tuple(access.node for access in first),
-        "node_operations": tuple(access.operation for access in first),
-        "buffers": tuple(access.buffer for access in first),
-        "indices": tuple(access.index for access in first),
-        "strides": tuple(access.stride for access in first),
-    }
+    })  # fmt: skip
 
 
 def _other_dtypes(nest: Nest) -> list[tuple[str, str, str]]:
@@ -284,12 +239,3 @@ def _other_dtypes(nest: Nest) -> list[tuple[str, str, str]]:
                     if dtype not in vectorisable:
                         others[name, str(node.target), str(dtype).removeprefix("torch.")] = None
     return list(others)[:MOST_ACCESSES]
-
-
-def _hook(cpp: Any, log: DecisionLog) -> None:
-    recorder = _Recorder(log)
-    for listener in (recorder.record, recorder.record_width, recorder.record_tail):
-        cpp_nest.observe(cpp, log, listener)
-
-
-HOOKS = {"torch._inductor.codegen.cpp": _hook}
