@@ -66,12 +66,18 @@ class Browser:
         self._ask("Page.navigate", url=url)
         self.wait_for(f"location.href == {json.dumps(url)} && document.readyState == 'complete'")
 
-    def look(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Show pages in a window of this size, in the colours of a light or a dark system."""
+    def look(self, width: int, height: int, *, dark: bool = False, paper: bool = False) -> None:
+        """Show pages in a window of this size, in the colours of a light or a dark system, or as printed."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._ask("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._ask("Emulation.setEmulatedMedia", features=[scheme])
+        self._ask("Emulation.setEmulatedMedia", media="print" if paper else "", features=[scheme])
+
+    def busy(self) -> float:
+        """Return the processor time of the page's main thread since the browser's start, in seconds."""
+        self._ask("Performance.enable", timeDomain="threadTicks")
+        metrics = self._ask("Performance.getMetrics")["metrics"]
+        return float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
 
     def picture(self, *, whole: bool = False) -> bytes:
         """Return what is shown as PNG; with `whole` also what is below the window."""
@@ -119,7 +125,7 @@ class Browser:
         self._ask("Input.insertText", text=text)
 
     def _value(self, expression: str) -> Any:
-        message = self._send("Runtime.evaluate", expression=expression, returnByValue=True)
+        message = self._send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         return message.get("result", {}).get("result", {}).get("value")  # none of a page that is being left
 
     def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:

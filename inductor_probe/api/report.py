@@ -7,20 +7,22 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from inductor_probe.api.compile_time import compile_time
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk, causes_of
 from inductor_probe.api.overview import overview_of
 from inductor_probe.api.session import Graph, Run
 from inductor_probe.api.verbs import open_target
 from inductor_probe.discovery.dump_processes import name_of_process, process_of
-from inductor_probe.errors import ProbeError
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.compile_time import CompileTimes
 from inductor_probe.model.output import Output
 from inductor_probe.model.report import ReportOutput, ReportProcess, ReportRun, ReportVerdict, Side
 from inductor_probe.model.span import Problem
 from inductor_probe.options.reading import ReportOptions
 from inductor_probe.options.verb import Progress, takes
 from inductor_probe.report.document import Document
-from inductor_probe.report.pages.report import report_graph, report_page
+from inductor_probe.report.pages.report import report_graph, report_page, without_guards
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class Report(Shown):
         problems += [problem for _, graph in self._graphs for problem in graph.compiled.problems]
         left_out = [graph.name for side in self._sides for graph in side._scope()[1][MOST_GRAPHS:]]
         verdicts: list[ReportVerdict] = []
+        compile_times, missing = _compile_times(runs)
         for run in dict.fromkeys(runs):
             verdicts += _verdicts(run, [graph for _, graph in self._graphs if graph.run is run], problems)
         return ReportOutput(
@@ -67,7 +70,8 @@ class Report(Shown):
             diff=self.diff.result if self.diff else None,
             verdicts=tuple(verdicts),
             processes=tuple(_processes(runs[0])),
-            missing=tuple(_missing(runs, verdicts)),
+            compile_times=tuple(compile_times),
+            missing=(*_missing(runs, verdicts), *missing),
             problems=tuple(dict.fromkeys(problems)),
         )
 
@@ -226,11 +230,21 @@ def _processes(run: RunOnDisk) -> Iterator[ReportProcess]:
         )
 
 
+def _compile_times(runs: Sequence[RunOnDisk]) -> tuple[list[CompileTimes], list[str]]:
+    """Return where compiling took its time, and a sentence for each run that has no log of it."""
+    rows: list[CompileTimes] = []
+    missing: list[str] = []
+    for run in dict.fromkeys(runs):
+        try:
+            rows += map(without_guards, compile_time(run))
+        except NotFoundError as error:
+            missing.append(f"{error}: {error.hint}")
+    return rows, missing
+
+
 def _missing(runs: Sequence[RunOnDisk], verdicts: Sequence[ReportVerdict]) -> Iterator[str]:
     name = shlex.quote((runs[0].manifest.label if runs[0].manifest else None) or runs[0].path.name)
     if not verdicts:
         yield f"nothing was compared: probe whatif {name} --try-all tries and times what probe why offers"
-    if any(run.manifest is None or run.manifest.compile_s is None for run in runs):
-        yield "how long compiling took is not recorded: probe dump of this version records it"
     if len(runs) == 1:
         yield f"of two runs the page has what changed: probe report {name} RUN_B"

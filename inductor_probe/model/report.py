@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from inductor_probe.model.comparison import Comparison
+from inductor_probe.model.compile_time import CompileTimes
 from inductor_probe.model.decision import DecisionKind
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.output import Output
@@ -188,6 +189,7 @@ class ReportOutput(Output, frozen=True, kw_only=True):
         graphs: of A, then of B. left_out: names of graphs that the page has no room for.
         diff: what changed from A to B; None with one run.
         verdicts: that were measured before. processes: of A, where it has several.
+        compile_times: of each run, and of each of its processes, that has torch's log of them.
         missing: what the page does not show: sentences with the command that adds it.
     """
 
@@ -199,4 +201,5 @@ class ReportOutput(Output, frozen=True, kw_only=True):
     diff: GraphDiff | RunDiff | None = None
     verdicts: tuple[ReportVerdict, ...] = ()
     processes: tuple[ReportProcess, ...] = ()
+    compile_times: tuple[CompileTimes, ...] = ()
     missing: tuple[str, ...] = ()

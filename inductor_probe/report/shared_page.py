@@ -24,6 +24,7 @@ from inductor_probe.model.codec import to_json
 from inductor_probe.model.report import ReportOutput
 from inductor_probe.report import html
 from inductor_probe.report.document import Document
+from inductor_probe.report.pages.compile_time import compile_time_pages
 from inductor_probe.report.pages.overview import overview_page
 from inductor_probe.report.pages.profile import profile_page
 from inductor_probe.report.pages.report import processes_table
@@ -74,6 +75,7 @@ def page_html(
             (one.graph, markup(flame_svg(one)), markup(html.html(profile_page(one, details=True))))
             for one in profiles
         ],
+        compile_times=markup(html.html(compile_time_pages(record.compile_times))),
         verdicts=markup(intervals_svg(record.verdicts)) if record.verdicts else "",
         processes=markup(html.html([processes_table(record.processes)])) if record.processes else "",
     )

@@ -135,6 +135,23 @@ def test_nodes_of_small_cost_are_folded_between_those_of_the_greatest(most: int)
     assert {(place, place + 1) for place in heaviest} <= {(run.first, run.last) for run in runs}
 
 
+def test_layers_of_a_deep_graph_are_folded_however_many_others_are_around_them() -> None:
+    layers = [("norm", 0), ("product", 0), ("norm", 0), ("product", 0), ("norm", 0), ("product", 0)]
+    marks = [mark for block in range(1200) for mark in (*layers, ("of its own", block))]
+    runs = fold(marks, [1.0] * len(marks), len(marks))
+    assert [place for run in runs for place in range(run.first, run.last)] == [*range(len(marks))]
+    assert [(run.first, run.last, run.period) for run in runs if run.many > 1] == [
+        (7 * block + 2, 7 * block + 6, 2) for block in range(1200)
+    ]
+
+
+def test_a_shorter_repetition_has_what_a_longer_one_leaves_of_it() -> None:
+    runs = fold("aaaa" + "xyz" * 4 + "x", [1.0] * 17, 17)
+    assert [(run.first, run.last, run.period) for run in runs] == [
+        (0, 1, 0), (1, 4, 1), (4, 5, 0), (5, 6, 0), (6, 7, 0), (7, 16, 3), (16, 17, 0),
+    ]  # fmt: skip
+
+
 def test_the_path_that_takes_most_time_is_marked_and_not_that_of_most_bytes(antialias: ip.Graph) -> None:
     nodes, buffers = antialias.nodes(), antialias.layouts()
     by_bytes = costly_path(outline_of(nodes, buffers))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ import inductor_probe as ip
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.decision import DECISIONS_NAME, Decisions
 from inductor_probe.model.report import ReportOutput, ReportVerdict
+from inductor_probe.report.pages.compile_time import PHASES
 from inductor_probe.report.shared_page import page_html
 from inductor_probe.store.decisions import write_decisions
 from tests.browser import PROGRAMS, Browser, browser, program
 from tests.builders import comparison, decision, manifest_text
+from tests.cli.test_dump_commands import RANK, TORCHRUN
 from tests.conftest import Probe
 from tests.dumps import ANTIALIAS, FLIP, TRAINING, run_in
-from tests.dumps import PROGRAMS as DUMPED
 from tests.schemas import schema_faults
 
 HOSTILE = "</script><script>hit = 1</script><img src=x onerror='hit = 2'>\"'\x1b[31m\u202e\u2028&lt;"
@@ -260,12 +262,56 @@ def test_what_is_missing_is_a_sentence_with_a_command(reader: Browser, tmp_path:
     assert reader.wait_for(f"{empty}.length == 0")
 
 
-def test_processes_stand_side_by_side(probe: Probe, tmp_path: Path) -> None:
-    ran = probe("report", str(run_in(DUMPED / "data_parallel")), "-o", "p.html", cwd=tmp_path)
+@pytest.mark.compiles
+def test_ranks_stand_side_by_side_with_where_compiling_took_each_its_time(
+    reader: Browser, probe: Probe, tmp_path: Path
+) -> None:
+    (tmp_path / "rank.py").write_text(RANK)
+    ran = probe("dump", "--label", "two", "--", sys.executable, "-m", *TORCHRUN, "rank.py")
     assert ran.status == 0, ran.err
-    text = (tmp_path / "p.html").read_text()
-    record = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])  # type: ignore[index]
-    assert bool(record["processes"]) == ("Processes side by side" in text)
+    ran = probe("report", "two", "-o", "page.html")
+    assert ran.status == 0, ran.err
+    record = ip.report_of(tmp_path).record
+    assert [(one.name, one.outcome, one.collectives) for one in record.processes] == [
+        ("rank0", "ok", 1),
+        ("rank1", "ok", 1),
+    ]
+    assert not any(one.guards for row in record.compile_times for one in row.compiles)
+    reader.open((tmp_path / "page.html").as_uri())
+    rows = "[...document.querySelectorAll('#processes tbody tr')].map(row => row.cells[0].textContent).join()"
+    assert reader.wait_for(rows) == "rank0,rank1"
+    text = reader.wait_for("document.querySelector('#compiling').innerText")
+    assert text.count("compiling took") == len(record.compile_times) == 2
+    for row in record.compile_times:
+        assert PHASES[row.phases[0].phase] in text
+        assert row.regions[0].name in text
+    assert reader.faults == []
+
+
+def test_what_is_printed_has_all_of_the_page_and_nothing_to_click(reader: Browser, page: str) -> None:
+    reader.look(700, 1000, paper=True)
+    reader.open(page)
+    assert reader.wait_for("document.querySelectorAll('#table tbody tr').length") == 4
+    boxes = "[...document.querySelectorAll('.view, .pane, .scroll')]"
+    assert reader.wait_for(f"{boxes}.every(one => one.clientHeight >= one.scrollHeight - 1)")
+    assert reader.wait_for("document.documentElement.scrollWidth") <= 700
+    clicked = "[...document.querySelectorAll('nav, button, input')].filter(one => one.closest('nav, .bar'))"
+    assert reader.wait_for(f"{clicked}.every(one => !one.offsetParent)")
+
+
+def test_the_address_has_the_section_that_is_read(reader: Browser, page: str) -> None:
+    top = "document.querySelector('#tables').getBoundingClientRect().top"
+    reader.look(1440, 400)
+    reader.open(page)
+    reader.click("document.querySelector('nav a[href=\"#at=tables\"]')")
+    reader.wait_for("location.hash.includes('at=tables')")
+    address = reader.wait_for("location.href")
+    reader.open("about:blank")
+    reader.open(address)
+    assert 0 <= reader.wait_for(top) < 150
+    assert reader.wait_for("document.querySelector('nav a.here').textContent") == "Tables"
+    reader.wait_for("(scrollTo(0, 0), location.hash == '')")
+    assert reader.faults == []
 
 
 def test_the_page_holds_what_json_prints(probe: Probe, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def _page(row: CompileTimes, most: int | None) -> Iterator[Block]:
     yield Line()
     yield Table(_PHASES, [*_phase_rows(row.phases, row.seconds)], 2)
     yield Line()
-    yield Table(_COMPILES, [*map(_compile_row, row.compiles)], 2, most=most, more=_MORE)
+    yield _compiles(row.compiles, most)
     yield from _misses(row.compiles)
     if row.builds:
         text = f"{counted(len(row.builds), 'run')} of compilers, {duration(row.build_seconds)} in all"
@@ -179,6 +179,14 @@ def _phase_rows(phases: Sequence[PhaseTime], whole: float) -> Iterator[list[Cell
 
 def _share(part: float, whole: float) -> str:
     return f"{part / whole:.1%}" if whole else ""
+
+
+def _compiles(compiles: Sequence[Compile], most: int | None) -> Table:
+    """Return a row for each; without the column of guards where none are recorded."""
+    guarded = any(one.guards for one in compiles)
+    shown = [place for place, column in enumerate(_COMPILES) if column.title != "guards" or guarded]
+    rows = [[row[place] for place in shown] for row in map(_compile_row, compiles)]
+    return Table([_COMPILES[place] for place in shown], rows, 2, most=most, more=_MORE)
 
 
 def _compile_row(one: Compile) -> list[Cell]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.code import CppFacts
+from inductor_probe.model.compile_time import CompileTimes
 from inductor_probe.model.formula import Formula
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.kernels import KernelRow
@@ -159,6 +162,11 @@ def _decision(cause: Cause, places: Mapping[SourceLine, int], kernels: Sequence[
         tuple(places[line] for line in _sources(cause)),
         (nest.line, nest.last) if nest else None,
     )
+
+
+def without_guards(times: CompileTimes) -> CompileTimes:
+    """Return where compiling took its time; guards, thousands for a network, are of `probe compile-time`."""
+    return replace(times, compiles=tuple(replace(one, guards=()) for one in times.compiles))
 
 
 def processes_table(processes: Sequence[ReportProcess]) -> Table:

@@ -6,6 +6,8 @@ A box stands for neighbours in the schedule, so arrows between boxes close no ci
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import groupby, starmap
 
 from msgspec import Struct
 
@@ -36,7 +38,7 @@ def fold(marks: Sequence[Hashable], costs: Sequence[float], most: int) -> tuple[
         marks: of each node, equal where they do the same to as much memory. costs: of each.
         most: runs, at least 3.
     """
-    runs = [*_layers([*_numbers(marks)], 0, len(marks))]
+    runs = _layers([*_numbers(marks)])
     if len(runs) <= most:
         return tuple(runs)
     weights = [sum(costs[run.first : run.last]) for run in runs]
@@ -55,29 +57,45 @@ def _numbers(marks: Sequence[Hashable]) -> Iterator[int]:
         yield known.setdefault(mark, len(known))
 
 
-def _layers(marks: Sequence[int], first: int, last: int) -> Iterator[Run]:
-    """Yield runs from `first` to `last`: the longest repetition, and what is around it in the same way."""
-    best = (1, 0, 0, 0)  # nodes saved, begin, period, copies: one that saves a single node hides more
-    for period in range(1, min((last - first) // 2, _LONGEST_LAYER) + 1):
-        length = 0
-        for place in range(last - 1 - period, first - 2, -1):
-            if place >= first and marks[place] == marks[place + period]:
-                length += 1
-                continue
-            copies = length // period + 1
-            saved = (copies - 1) * period - 1
-            if copies > 1 and saved > best[0]:
-                best = (saved, place + 1, period, copies)
-            length = 0
-    _, begin, period, copies = best
-    if not copies:
-        yield from (Run(place, place + 1) for place in range(first, last))
-        return
-    end = begin + copies * period
-    yield from _layers(marks, first, begin)
-    yield from (Run(place, place + 1) for place in range(begin, begin + period))
-    yield Run(begin + period, end, period)
-    yield from _layers(marks, end, last)
+def _layers(marks: Sequence[int]) -> list[Run]:
+    """Return the runs of a schedule: its longest repetition, then the longest of what is left, and so on."""
+    waiting = [one for one in starmap(_repetition, _alike(marks)) if one[0] < _LEAST]
+    heapify(waiting)
+    taken, runs = [False] * len(marks), list[Run]()
+    while waiting:
+        _, period, begin, end = heappop(waiting)
+        if any(taken[begin:end]):  # a longer one has a part of it
+            for is_taken, places in groupby(range(begin, end), taken.__getitem__):
+                first, *others = places
+                if not is_taken and (left := _repetition(first, first + len(others) + 1, period))[0] < _LEAST:
+                    heappush(waiting, left)
+            continue
+        taken[begin:end] = [True] * (end - begin)
+        runs += [Run(place, place + 1) for place in range(begin, begin + period)]
+        runs.append(Run(begin + period, end, period))
+    runs += [Run(place, place + 1) for place, is_taken in enumerate(taken) if not is_taken]
+    return sorted(runs, key=lambda run: run.first)
+
+
+_LEAST = -1
+"""Minus the nodes saved by a box that is not made: one that saves a single node hides more."""
+
+
+def _alike(marks: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield where nodes are alike to those a period later, as long as that is so: begin, end, period."""
+    for period in range(1, min(len(marks) // 2, _LONGEST_LAYER) + 1):
+        begin, last = 0, len(marks) - period
+        for place in range(last + 1):
+            if place == last or marks[place] != marks[place + period]:
+                if place - begin >= period:
+                    yield begin, place + period, period
+                begin = place + 1
+
+
+def _repetition(begin: int, end: int, period: int) -> tuple[int, int, int, int]:
+    """Return a repetition of whole periods, behind minus the nodes that are saved if it is folded."""
+    whole = (end - begin) // period * period
+    return period - whole + 1, period, begin, begin + whole
 
 
 def _joined(runs: Sequence[Run], heavy: set[int]) -> Iterator[Run]:

@@ -33,13 +33,12 @@ const base = path => path.split(/[\\/]/).pop();
 const place = line => `${base(line.path)}:${line.line}`;
 
 // The state is the address: a link shows the very view.
-const state = { g: "0", n: "", t: "nodes", q: "", s: "", v: "", k: "" };
+const state = { g: "0", n: "", t: "nodes", q: "", s: "", v: "", k: "", at: "" };
 const start = { ...state };
 function read() {
   const parameters = new URLSearchParams(location.hash.slice(1));
   for (const key of Object.keys(state)) state[key] = parameters.get(key) ?? start[key];
   if (!data.graphs[state.g]) state.g = "0";
-  return parameters.get("at");
 }
 function write(changes) {
   if (Object.entries(changes).every(([key, value]) => state[key] === value)) return;
@@ -49,7 +48,7 @@ function write(changes) {
 }
 
 // What belongs together in the graph that is shown: elements by node, nodes by name.
-let graph, known, elements, shownKernel, drawnGraph;
+let graph, known, elements, shownKernel;
 const zooms = {};
 function index() {
   known = new Map();
@@ -84,7 +83,6 @@ function openGraph() {
   elements = new Map(); shownKernel = null;
   $("graphs").value = state.g;
   index();
-  if (drawnGraph !== state.g) { drawnGraph = state.g; }
   for (const box of boxes()) {
     const name = box.dataset.name;
     belongs(box, [...ofBox(name)].filter(node => !graph.buffers.some(one => one.buffer === name)));
@@ -368,13 +366,23 @@ document.addEventListener("keydown", event => {
   const act = { "/": () => $("search").focus(), j: () => step(1), k: () => step(-1), "+": () => zoom(scaleNow() * 1.25), "-": () => zoom(scaleNow() / 1.25), 0: fit, a: unfold, Escape: () => choose("") }[event.key];
   if (act) { event.preventDefault(); act(); }
 });
-function go(section) { if (section) $(section)?.scrollIntoView(); }
+// The section at the top of the window is the one that the address names; at the end of the page, one that was chosen and is seen.
+const links = [...document.querySelectorAll("nav a")], sections = links.map(link => $(link.hash.slice(4)));
+const topOf = section => section.getBoundingClientRect().top;
+function here() {
+  const named = sections.find(one => one.id === state.at), isEnd = scrollY + innerHeight >= document.body.scrollHeight - 2;
+  const now = isEnd && named && topOf(named) >= 0 && topOf(named) < innerHeight ? named : sections.findLast(one => topOf(one) < innerHeight / 3) ?? sections[0];
+  links.forEach((link, number) => link.classList.toggle("here", sections[number] === now));
+  write({ at: now === sections[0] ? "" : now.id });
+}
+function go() { if (state.at) $(state.at)?.scrollIntoView(); here(); }
 document.querySelector("nav").addEventListener("click", event => {
   const link = event.target.closest("a");
-  if (link) { event.preventDefault(); go(link.hash.slice(4)); }
+  if (link) { event.preventDefault(); write({ at: link.hash.slice(4) }); go(); }
 });
-addEventListener("hashchange", () => { const section = read(); openGraph(); go(section); });
-const section = read();
+addEventListener("scroll", here, { passive: true });
+addEventListener("hashchange", () => { read(); openGraph(); go(); });
+read();
 openGraph();
-go(section);
+go();
 })();
