@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.model.codec import to_json
+from inductor_probe.model.compile_time import Compile, CompileTimes, PhaseTime, RegionTime
 from inductor_probe.model.decision import DECISIONS_NAME, Decisions
 from inductor_probe.model.report import ReportOutput, ReportVerdict
 from inductor_probe.report.pages.compile_time import PHASES
@@ -210,13 +211,17 @@ def spoiled(value: Any) -> Any:
 
 
 _OF_A_KIND = {"missed", "passed", "analysis", "hazard", "fusion", "a", "b", "bytes", "time", "none", "host",
-              "UNDECIDED", "report", "overview"}  # fmt: skip
+              "UNDECIDED", "report", "overview", "other"}  # fmt: skip
 
 
 def test_names_that_mean_harm_are_shown_and_do_nothing(reader: Browser, run: ip.Run, tmp_path: Path) -> None:
     report = ip.report_of(run)
     verdicts = (ReportVerdict("x", "eager", comparison(0.9, 1.2, "UNDECIDED")),)
-    record: ReportOutput = spoiled(replace(report.record, verdicts=verdicts, left_out=("m",), missing=("m",)))
+    phases = (PhaseTime("other", 1.0),)
+    compiles = (Compile("0/0", "f", "net.py:1", 1.0, phases),)
+    times = (CompileTimes("x", True, 1.0, compiles, phases, (RegionTime("r", "other", 1.0, 1, 1),)),)
+    more = replace(report.record, verdicts=verdicts, compile_times=times, left_out=("m",), missing=("m",))
+    record: ReportOutput = spoiled(more)
     drawings = [[("", "")] for _ in record.graphs]
     text = page_html(record, drawings, [])
     path = tmp_path / "page.html"
@@ -225,7 +230,9 @@ def test_names_that_mean_harm_are_shown_and_do_nothing(reader: Browser, run: ip.
     assert reader.wait_for("typeof hit") == "undefined"
     assert reader.wait_for("document.scripts.length") == 2
     assert reader.wait_for("document.querySelectorAll('img, iframe, object, link, base, form').length == 0")
-    assert "</script><script>hit = 1" in reader.wait_for("document.querySelector('#table').innerText")
+    for place in ("#table", "#compiling"):
+        shown = reader.wait_for(f"document.querySelector('{place}').innerText")
+        assert "</script><script>hit = 1" in shown
     assert "\x1b" not in reader.wait_for("document.body.innerText")
     assert "\u202e" not in reader.wait_for("document.body.innerText")
     assert reader.faults == []
