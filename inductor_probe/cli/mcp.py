@@ -29,7 +29,8 @@ def mcp(root: Path, allow_run: bool, workload: Path | None) -> int:
     never runs: there is no --trust.
 
     With --workload an agent edits the kernels in files that its variants name, and bench says whether they
-    are right, and faster: inputs, check and verdict are not the client's.
+    are right, and faster: inputs, check and verdict are not the client's. Nothing else runs then: --allow-run
+    cannot be given with it.
     """
     try:
         from inductor_probe.mcp_server.server import serve

@@ -113,11 +113,11 @@ def results(options: ResultsOptions, do: WithResults, *, output_format: str) -> 
     the verdicts that follow from them. With --history a time that changed has its cause: code, method,
     machine or noise. Of --prune and --dry-run the files are listed that are removed.
     """
+    selected = bool(options.unfinished or options.older_than is not None or options.scenario)
     if do.history is not None and output_format != "csv":
-        if do.name is not None or do.prune:
+        if do.name is not None or do.prune or selected:
             raise ProbeError("--history is about all results of a scenario", "leave out the other arguments")
         return give(ip.result_history(do.history, options.folder), output_format)  # type: ignore[arg-type]
-    selected = bool(options.unfinished or options.older_than is not None or options.scenario)
     if do.name is not None:
         if do.prune or selected:
             raise ProbeError(f"{do.name} is one result: the other options choose among all")

@@ -33,6 +33,7 @@ def answer_of(event: Mapping[str, Any], form: JsonForm, tool: str, call: Mapping
     """
     whole, command = event["whole"], event["command"]
     structured: Data = {"answer": _start(event["answer"], _SENTENCE)}
+    structured |= {"page": event["page"]} if event.get("page") else {}
     text = (
         event["answer"] if form.fields or form.offset else _first_lines(event["screen"] or [event["answer"]])
     )

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -86,6 +87,7 @@ def answer(order: dict[str, Any], step: Callable[[str], object]) -> dict[str, An
         "screen": screen[:_LINES],
         "whole": whole,
         "command": shlex.join(command),
+        "page": f"probe://page/{quote(Path(whole['run']).name)}" if tool.page else None,
     }
 
 
@@ -136,13 +138,13 @@ def _with_new_bench_file(options: Any) -> Any:
 
 
 def _resource(run: str, graph: str, form: str) -> str:
-    """Return a page of a run or of a graph in it, or the code of a graph."""
+    """Return a page of a run, in markdown or HTML, or of a graph in it, or the code of a graph."""
     target = f"{run}/{graph}" if graph else run
     if form == "code":
         from inductor_probe.files import read_text  # noqa: PLC0415 - for this alone
 
         return read_text(ip.open_graph(target).path / "output_code.py")
-    return ip.show(target=target).markdown
+    return ip.report_of(a=run).html if form == "html" else ip.show(target=target).markdown
 
 
 def failure_of(error: BaseException) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp.server import MCPServer
+from mcp.server.apps import Apps
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.server.mcpserver.tools import Tool as ServedTool
@@ -37,13 +38,15 @@ WAIT_S = 50.0
 _BEAT_S = 2.0
 """From progress to progress, in seconds."""
 
+_APP = "ui://inductor_probe/page.html"
+
 _INSTRUCTIONS = """\
 inductor_probe explains what TorchInductor compiled: what was decided, why, what another decision would cost.
 Slow: dump (with a label), overview, why NAME, whatif with what why offers: its verdict is the proof.
 Wrong: accuracy. Names in answers (op0, buf3, kernels, labels) are arguments of other tools.
 A verdict with busy true was disturbed by other programs: ask again.
 Long work is answered with a job: call the same tool with {"job": ID}. Paths are below the root.
-Resources: probe://run/RUN, probe://run/RUN/GRAPH, probe://run/RUN/GRAPH/code."""
+Resources: probe://run/RUN, probe://run/RUN/GRAPH, probe://run/RUN/GRAPH/code; as HTML probe://page/RUN."""
 _READ_ONLY = (
     " This server only reads: for dump, whatif, bench and accuracy the user starts it with --allow-run."
 )
@@ -58,6 +61,14 @@ class _Tool(ServedTool):
             return await self.fn(arguments, context)
         except ProbeError as error:
             raise ToolError(f"[{error.code}] {_with_hint(error)}") from error
+
+
+def _page_app() -> Apps:
+    """Return the view of the MCP Apps extension that shows the page of a run; other clients pass over it."""
+    apps = Apps()
+    html = Path(__file__).with_name("page_app.html").read_text(encoding="utf-8")
+    apps.add_html_resource(_APP, html, title="The page of a run", prefers_border=True)
+    return apps
 
 
 def _seconds(arguments: Mapping[str, Any]) -> float:
@@ -78,12 +89,21 @@ class Server:
     Args:
         root: below which clients read and write.
         allow_run: whether scripts and generated code may run.
-        workload: arguments of `bench` that no client changes; see `read_workload`.
+        workload: arguments of `bench` that no client changes; see `read_workload`. Nothing else runs then.
+
+    Raises:
+        ProbeError: `allow_run` with a workload.
     """
 
     def __init__(
         self, root: Path, *, allow_run: bool = False, workload: Mapping[str, Any] | None = None
     ) -> None:
+        if workload and allow_run:
+            raise ProbeError(
+                "--allow-run would let a client change what --workload freezes, as the dump",
+                "leave out --allow-run: bench is served without it",
+                code="usage",
+            )
         self._root = Path(os.path.realpath(root))
         self._allow_run = allow_run
         self._workload = workload
@@ -92,12 +112,15 @@ class Server:
         served = [tool for tool in TOOLS if allow_run or tool.runs != "all" or tool.name in frozen]
         self.mcp: MCPServer[None] = MCPServer(
             "inductor_probe", instructions=_INSTRUCTIONS + ("" if allow_run else _READ_ONLY),
-            version=__version__, log_level="ERROR", lifespan=self._lifespan,
+            version=__version__, log_level="ERROR", lifespan=self._lifespan, extensions=[_page_app()],
             tools=[self._tool(tool) for tool in served],
         )  # fmt: skip
         serve = self.mcp.resource
         serve("probe://run/{run}", mime_type="text/markdown", description="The page of a run.")(
             self._page_of_run
+        )
+        serve("probe://page/{run}", mime_type="text/html", description="What probe report writes of a run.")(
+            self._html_of_run
         )
         serve("probe://run/{run}/{graph}", mime_type="text/markdown", description="The page of a graph.")(
             self._page_of_graph
@@ -129,6 +152,7 @@ class Server:
             return await self._call(tool, arguments, context)
 
         made = _Tool.from_function(call, tool.name, None, about, "context", annotations)
+        made.meta = {"ui": {"resourceUri": _APP}} if tool.page else None
         made.parameters, made.fn_metadata.output_schema = schema, OUTPUT_SCHEMA
         return made
 
@@ -197,6 +221,9 @@ class Server:
 
     async def _page_of_run(self, run: str) -> str:
         return await self._read(run, "", "page")
+
+    async def _html_of_run(self, run: str) -> str:
+        return await self._read(run, "", "html")
 
     async def _page_of_graph(self, run: str, graph: str) -> str:
         return await self._read(run, graph, "page")

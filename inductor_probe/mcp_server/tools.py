@@ -46,6 +46,7 @@ class Tool(Struct, frozen=True):
         takes_s: about how long it takes beside its `budget`, in seconds.
         reading: options that it has where nothing may run, whatever it is asked for.
         without: what it is not asked for.
+        page: whether its answer is about a run, whose page clients may show.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Tool(Struct, frozen=True):
     takes_s: float = 1.0
     reading: Mapping[str, Any] = {}
     without: Sequence[str] = ()
+    page: bool = False
 
     def may_run(self, *, allow_run: bool) -> bool:
         """Whether a call of it may run code: what only runs scripts reads without."""
@@ -179,7 +181,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "overview", OverviewOptions, "Begin here when a program is slow: its call against eager, where the "
         "time goes, what was missed there, what to try.", "scripts", takes_s=45,
-        reading={"measure": False, "operators": False},
+        reading={"measure": False, "operators": False}, page=True,
     ),
     Tool("why", WhyOptions, "Each decision of the compiler: cause, numbers compared, what would change it."),
     Tool("explain", ExplainOptions, "What the code of a cause means: [short-inner-range]."),

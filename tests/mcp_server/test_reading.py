@@ -287,6 +287,7 @@ left out at 100 columns: cause (a pipe has them)
 not looked at: nothing was measured: it was not to be measured
 --
 answer: "RUN: nothing was measured."
+page: "probe://page/RUN"
 data: ["verb", "version", "run", "basis", "side", "parts", "costs", "tries", "left_out"]
 """)
 

@@ -180,6 +180,16 @@ def test_a_frozen_workload_takes_no_other_arguments(root: Path, tmp_path: Path) 
     assert "variants is fixed by the workload" in text_of(call(server, "bench", variants=["x=y"]))
 
 
+def test_with_a_frozen_workload_nothing_else_may_run(root: Path) -> None:
+    """`dump` and scripts could make anew what the workload freezes."""
+    workload = {"target": "flip", "variants": ["cpp_fused_flip_0_v2=edited.cpp"]}
+    with pytest.raises(ProbeError, match="would let a client change what --workload freezes"):
+        Server(root, allow_run=True, workload=workload)
+    tools = talk(Server(root, workload=workload), lambda client: client.list_tools()).tools
+    running = [tool for tool in tools if tool.annotations and not tool.annotations.read_only_hint]
+    assert [tool.name for tool in running] == ["bench"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

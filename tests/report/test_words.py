@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import get_args
 
 import pytest
@@ -21,9 +22,10 @@ from inductor_probe.model.remark import (
     RunCode,
     Subject,
 )
+from inductor_probe.report.document import remark_lines
 from inductor_probe.report.words.layouts import generated_text, pattern_text
 from inductor_probe.report.words.op_check import FAILURE_SENTENCES, KIND_WORDS, failure_sentence
-from inductor_probe.report.words.remarks import REMARK_WORDS, folded, sentence
+from inductor_probe.report.words.remarks import REMARK_WORDS, sentence
 
 
 def seen(code: RemarkCode, kind: RemarkKind, node: str, cost: int | None, **numbers: Number) -> Remark:
@@ -409,6 +411,11 @@ def test_every_code_of_a_dump_is_tried_here() -> None:
     tried = {remark.code for remark in (access(), CHANGE, RUNS)} | {code for code, _, _ in OTHERS}
     codes = (LayoutCode, KernelCode, LaunchCode, RunCode, NoteCode)
     assert tried == {code for kind in codes for code in get_args(kind)}
+
+
+def folded(remarks: Sequence[Remark], about: str | None = None) -> list[tuple[RemarkKind, str]]:
+    """Return the lines of remarks: repeated ones are one."""
+    return [(line.kind, line.text) for line in remark_lines(remarks, about=about)]
 
 
 def test_remarks_about_kernels_name_them_and_add_up_their_bytes() -> None:

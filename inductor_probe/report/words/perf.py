@@ -226,9 +226,9 @@ def unpaired_sentence(one: Unpaired) -> str:
 
 
 def change_sentence(change: ChangePoint, at: HistoryPoint) -> str:
-    """` (1.2 to 1.3) from 20261128-... on (torch 2.13.0): the code is another: torch 2.12.0, then 2.13.0`."""
+    """` (1.21 to 1.3) from 20261128-... on (torch 2.13): the code is another: torch 2.12, then 2.13`."""
     commit = f", commit {at.source}" if at.source else ""
-    where = f" ({change.low:.3g} to {change.high:.3g}) from {at.result} on (torch {at.torch}{commit}): "
+    where = f" ({change.low:.3f} to {change.high:.3f}) from {at.result} on (torch {at.torch}{commit}): "
     reasons = [f"{name} {a or 'not known'}, then {b or 'not known'}" for name, (a, b) in change.differences]
     if change.control is not None:
         reasons.append(f"eager, the same code, {change.control:.3g}")
