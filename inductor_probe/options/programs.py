@@ -290,7 +290,6 @@ class BisectOptions(Struct, frozen=True):
     env: Variables = field(default_factory=dict)
     settings: Annotated[Sequence[Path], Typed(metavar="FILE")] = ()
     runs: Annotated[tuple[Any, Any] | None, Typed(metavar="A B")] = None
-    imports: Imports = ()
     out: Out | None = None
     trust: Trust = False
 

@@ -32,6 +32,7 @@ from inductor_probe.reduction.search import ddmin
 from inductor_probe.report import shown as views
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.bisect import bisect_page
+from inductor_probe.report.words.diff import summary_words
 
 if TYPE_CHECKING:
     from inductor_probe.api.diff import Diff
@@ -80,7 +81,7 @@ def bisect(options: BisectOptions, progress: Progress) -> Bisection:
     keep = tuple(several(options.keep))
     if not keep:
         raise ProbeError("nothing is looked for", "for example --keep wrong, or --keep 'expect: --kernels 3'")
-    asker = _Asker(keep, tuple(several(options.imports)), progress)
+    asker = _Asker(keep, progress)
     begin = time.monotonic()
     if options.runs is not None:
         record, sides = _over_decisions(options, asker)
@@ -103,19 +104,14 @@ def bisect(options: BisectOptions, progress: Progress) -> Bisection:
     from inductor_probe.api.diff import Diff
 
     diff = Diff(*runs)
-    output = diff.output
-    return Bisection(replace(record, diff=diff.result, summary=output.summary), diff)  # type: ignore[attr-defined]  # a DiffOutput
+    return Bisection(replace(record, diff=diff.result, summary=summary_words(diff.result)), diff)
 
 
 class _Asker:
-    """Asks sides whether they show it; that side counts which shows the same as the first that did.
+    """Asks sides whether they show what texts of predicates say: the same as the first that does."""
 
-    Args:
-        keep: texts of predicates. imports: modules that register operators.
-    """
-
-    def __init__(self, keep: tuple[str, ...], imports: tuple[str, ...], progress: Progress) -> None:
-        self.keep, self._imports, self._progress = keep, imports, progress
+    def __init__(self, keep: tuple[str, ...], progress: Progress) -> None:
+        self.keep, self._progress = keep, progress
         self._times = _OF_THREE if any(predicate_of(text).kind == "slow" for text in keep) else 1
         self._first: Shown | None = None
         self.asked = 0
@@ -129,7 +125,7 @@ class _Asker:
                 request = ReducingOptions(
                     keep=self.keep, folder=folder, target=str(side.program.script), head="", budget=1.0,
                     jobs=1, settings=side.program.settings, flips=side.program.flips, final=True,
-                    imports=self._imports, failure=first.failure if first else (),
+                    failure=first.failure if first else (),
                     causes=first.causes if first else (),
                 )  # fmt: skip
                 shown = asked(side.program, request)
@@ -178,7 +174,7 @@ def _over_settings(options: BisectOptions, asker: _Asker) -> tuple[BisectOutput,
     def program(some: Sequence[_Change]) -> OwnProgram:
         values = {**before, **dict(some)}
         values = {name: value for name, value in values.items() if value or name in before}
-        knobs = {name: value for name, value in values.items() if "." in name}
+        knobs = {name: value for name, value in values.items() if "." in name or name in options.knobs}
         return _program(options, knobs, {name: value for name, value in values.items() if name not in knobs})
 
     first = f"{seen_from(several(options.settings)[0], Path.cwd())}" if before else "the script as it is"

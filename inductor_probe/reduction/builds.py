@@ -64,14 +64,14 @@ def environment_of(release: str, progress: Progress) -> Path:
     if done.exists():
         return python
     version = release if release.count(".") > 1 else f"{release}.*"
-    command = [str(python), "-m", "pip", "install", "--quiet", f"torch=={version}", _this_package()]
+    command = [str(python), "-m", "pip", "install", f"torch=={version}", _this_package()]
     progress.say(f"making {folder}, several GB: {shlex.join(command)}")
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True)
     installed = subprocess.run(command, capture_output=True, text=True, check=False)
     if installed.returncode:
         shutil.rmtree(folder)
-        lines = [line.strip() for line in installed.stderr.splitlines() if line.strip()]
+        lines = [line.strip() for line in (installed.stdout + installed.stderr).splitlines()]
         held = next((line for line in lines if _CONSTRAINT in line), "")
         why = held or next((line for line in lines if line.startswith("ERROR")), "it failed")
         hint = (

@@ -127,9 +127,6 @@ class Tracer:
                     result.register_hook(lambda _: self._is_backward(place))
             return results
 
-        if hasattr(compiled, "_boxed_call"):
-            boxed = compiled
-            compiled = lambda *args: boxed(list(args))  # noqa: E731 - as AOTAutograd calls it
         return call
 
     def _is_backward(self, place: int) -> None:

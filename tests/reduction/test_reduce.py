@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,103 @@ compiled, w = torch.compile(function), torch.randn(4, 4)
 compiled(torch.randn(8, 4), w)
 compiled(torch.randn(9, 4), w)
 """
+
+
+TRAINED = """
+import torch
+
+def function(x, w):
+    for place in range(3):
+        x = torch.relu(x @ w) + x
+    x = x.cumsum(-1)
+    return x.sigmoid()
+
+x, w = torch.randn(16, 32), torch.randn(32, 32, requires_grad=True)
+torch.compile(function)(x, w).sum().backward()
+"""
+DYNAMIC = """
+import torch
+
+def function(x, w):
+    for place in range(3):
+        x = torch.relu(x @ w) + x
+    return x.roll(1, 0).reshape(x.shape[0], -1).softmax(-1)
+
+torch.compile(function, dynamic=True)(torch.randn(16, 32), torch.randn(32, 32))
+"""
+PLANTED = """
+import planted_fault
+import torch
+
+def function(x, w):
+    for place in range(6):
+        x = torch.nn.functional.gelu(x @ w) + torch.nn.functional.layer_norm(x, (32,))
+        if place == 3:
+            x = torch.sinh(x.tanh())
+    return x @ w
+
+torch.manual_seed(0)
+torch.compile(function)(torch.randn(16, 32), torch.randn(32, 32))
+"""
+FAULT = """
+import torch
+from torch._inductor import lowering
+
+sinh, add = (lowering.lowerings[one] for one in (torch.ops.aten.sinh.default, torch.ops.aten.add.Tensor))
+lowering.lowerings[torch.ops.aten.sinh.default] = lambda x: add(sinh(x), 0.25)
+"""
+
+
+def runs_alone(script: Path) -> bool:
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    return done.returncode == 0
+
+
+def test_keep_wrong_ends_though_other_operators_are_wrong_by_rounding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What follows from a wrong value, and erf, which loses digits, were followed in each program."""
+    (tmp_path / "planted_fault.py").write_text(FAULT)
+    (tmp_path / "network.py").write_text(PLANTED)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    before = {*Path(tempfile.gettempdir()).glob("reduce-*")}
+    record = ip.reduce(
+        tmp_path / "network.py", keep=["wrong"], output=tmp_path / "small.py", imports=["planted_fault"]
+    ).record
+    assert (record.holds, record.left) == (True, 1)
+    assert "torch.sinh(" in record.text
+    assert record.says == ("its calls are wrong: aten.sinh",)
+    assert before == {*Path(tempfile.gettempdir()).glob("reduce-*")}
+
+
+def test_a_decision_of_a_backward_graph_has_its_backward(tmp_path: Path) -> None:
+    (tmp_path / "network.py").write_text(TRAINED)
+    keep = ["run: grep -q backward", "expect: --cause no-backend-feature"]
+    record = ip.reduce(tmp_path / "network.py", keep=keep, output=tmp_path / "small.py").record
+    assert record.holds
+    assert record.left <= 2
+    assert "cumsum(" in record.text
+    assert ".sum().backward()" in record.text
+    assert runs_alone(tmp_path / "small.py")
+
+
+def test_sizes_stay_dynamic_where_they_matter(tmp_path: Path) -> None:
+    (tmp_path / "network.py").write_text(DYNAMIC)
+    keep = ["run: grep -q dynamic=True", "run: grep -q reshape", "run: grep -q shape.0"]
+    record = ip.reduce(tmp_path / "network.py", keep=keep, output=tmp_path / "small.py").record
+    assert record.holds
+    assert record.left <= 2
+    assert runs_alone(tmp_path / "small.py")
+
+
+def test_a_run_is_reduced_by_its_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("network.py").write_text(NETWORK)
+    run = ip.dump("network.py")
+    for which in (run, run.graphs[0]):
+        record = ip.reduce(which, keep=["run: grep -q softmax"], output=Path("small.py")).record
+        assert (record.holds, record.left) == (True, 1)
+        assert record.script.name == "network.py"
 
 
 def test_a_decision_in_a_network_becomes_a_program_that_runs_alone(tmp_path: Path) -> None:
