@@ -34,6 +34,8 @@ from inductor_probe.report.units import counted
 from inductor_probe.report.words.accuracy import layer_sentence, right_when_text, verdict_sentence
 
 _RUNS = 3
+_SCALAR = ("scalar ", "inductor.cpp.simdlen=")
+"""How changes begin that turn off vectors."""
 _RUNNABLE = "fx_graph_runnable.py"
 _VERSIONS = ("torch", "triton", "python", "cxx", "inductor_probe")
 _OF_MACHINE = ("cpu", "vector_bits", "threads", "gpu")
@@ -150,8 +152,8 @@ def _about(run: Run, pairs: Sequence[tuple[GraphAccuracy, WrongValue]]) -> Itera
             causes = causes_of(found, names[:1]).causes
         except NotFoundError:
             continue  # a name of the graph of FX alone, of which nothing was decided
-        turned = {change.flip.partition(" ")[0] for change in value.right_when if change.flip}
-        kinds = {"vectorisation"} if turned & {"scalar", "vectorise"} else set()
+        scalar = any(change.name.startswith(_SCALAR) for change in value.right_when)
+        kinds = {"vectorisation"} if scalar else set()
         yield from [one for one in causes if one.topic in kinds] or [one for one in causes if one.direct][:2]
 
 
