@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.compile_time import CompileTimeRows, compile_time
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.expect import Expectations
+    from inductor_probe.api.issue import issue_of
     from inductor_probe.api.kernel_check import CheckedKernels
     from inductor_probe.api.notebook import recording
     from inductor_probe.api.op_check import OpCheck, check_op
@@ -100,10 +101,11 @@ __all__ = [
     "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "accuracy",
     "ask_compiler", "asm", "bench_kernel", "bisect", "candidates_of", "check", "check_kernel", "check_op",
     "compare", "compile_graph", "compile_time", "debug", "diff", "doctor", "dump", "expect", "explain",
-    "export_cpp", "find_kernel", "find_kernels", "fusion", "kernels", "layouts", "nodes", "open_graph",
-    "open_kernel", "open_results", "open_run", "overview", "perf", "plan_removal", "portability",
-    "profile", "recording", "reduce", "remove_run", "report_of", "result_history", "results", "rewrite",
-    "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif", "why",
+    "export_cpp", "find_kernel", "find_kernels", "fusion", "issue_of", "kernels", "layouts", "nodes",
+    "open_graph", "open_kernel", "open_results", "open_run", "overview", "perf", "plan_removal",
+    "portability", "profile", "recording", "reduce", "remove_run", "report_of", "result_history", "results",
+    "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif",
+    "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -116,6 +118,7 @@ _MODULES = {
     "api.compile_time": "CompileTimeRows compile_time",
     "api.diff": "Diff",
     "api.expect": "Expectations",
+    "api.issue": "issue_of",
     "api.kernel_check": "CheckedKernels",
     "api.notebook": "recording",
     "api.op_check": "OpCheck check_op",

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 import inductor_probe as ip
 from inductor_probe.cli import screen
 from inductor_probe.cli.completion import WORDS
-from inductor_probe.cli.parameters import Everything, resolve, verb
+from inductor_probe.cli.parameters import AsIssue, Everything, resolve, verb
 from inductor_probe.cli.screen import OutputFormat, give, give_rows
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.kernels import KernelRow
@@ -94,6 +94,7 @@ class AskCompiler(Everything, frozen=True, kw_only=True):
 
     compiler: bool = False
     trust: Trust = False
+    issue: AsIssue = False
 
 
 @verb(WhyOptions, AskCompiler, _words("[A [B]] [RUN|GRAPH]"), arguments=False, github=True)
@@ -110,12 +111,18 @@ def why(
     Remarks of the C++ compiler are shown apart, once `probe asm`, or --compiler, has asked it.
     """
 
+    asked: list[str | None] = []
+
     def query(first: str | None, second: str | None, target: str | None) -> ip.Causes:
+        asked[:] = [target]
         if shown.compiler:
             return ip.ask_compiler(first, second, target, kinds=options.kinds, trust=shown.trust)
         return ip.why(replace(options, first=first, second=second, target=target))
 
     rows = resolve(words, 2, query, question=True)
+    if shown.issue:
+        screen.give_issue(rows, output_format, target=asked[0])
+        return screen.warn(rows.problems)
     return give_rows(rows, output_format, document=rows.page(everything=shown.everything))
 
 

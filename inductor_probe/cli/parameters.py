@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_args
 
 import click
 from msgspec import Struct
@@ -36,6 +36,11 @@ class Everything(Struct, frozen=True, kw_only=True):
     """
 
     everything: Annotated[bool, Typed(flags="--all")] = False
+
+
+AsIssue: TypeAlias = Annotated[
+    bool, Typed(text="Print it as an issue for PyTorch, in markdown: no path, host or user.")
+]
 
 
 _TARGETS = {

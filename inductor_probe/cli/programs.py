@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from msgspec import Struct
+
 import inductor_probe as ip
-from inductor_probe.cli.parameters import Everything, verb
+from inductor_probe.cli.parameters import AsIssue, Everything, verb
 from inductor_probe.cli.screen import (
     OutputFormat,
     give,
+    give_issue,
     give_rows,
     progress_line,
     relative,
@@ -80,8 +83,14 @@ def compile_time(options: CompileTimeOptions, shown: CompileTimeShown, *, output
     return status
 
 
-@verb(AccuracyOptions, github=True)
-def accuracy(options: AccuracyOptions, *, output_format: OutputFormat) -> int:
+class AccuracyShown(Struct, frozen=True):
+    """How the answer is shown: `issue_of` in Python."""
+
+    issue: AsIssue = False
+
+
+@verb(AccuracyOptions, AccuracyShown, github=True)
+def accuracy(options: AccuracyOptions, shown: AccuracyShown, *, output_format: OutputFormat) -> int:
     """Is what a compiled program computes right, and if not: which operator, which line, whose fault?
 
     SCRIPT is dumped first. The script of a run is run again, the latest one if left out: each call of what it
@@ -94,6 +103,9 @@ def accuracy(options: AccuracyOptions, *, output_format: OutputFormat) -> int:
     """
     with progress_line() as progress:
         answer = ip.accuracy(options, progress=progress)
+        if shown.issue and answer.record.verdict is not None:
+            give_issue(answer, output_format, progress=progress)
+            return ExitCode.MISMATCH
     status = give(answer, output_format, ok=answer.record.verdict != "wrong")
     if answer.record.verdict is None:
         status = ExitCode.FAILED

@@ -61,6 +61,22 @@ def give(
     return ExitCode.OK if ok else ExitCode.MISMATCH
 
 
+def give_issue(answer: Any, output_format: OutputFormat, **about: Any) -> None:
+    """Print an answer as an issue for PyTorch; `about` are further arguments of `issue_of`.
+
+    Raises:
+        ProbeError: it was to be JSON, or there is nothing to report.
+    """
+    from inductor_probe.api.issue import issue_of
+
+    if output_format == "json":
+        raise ProbeError(
+            "--issue prints markdown", "leave out --json; --json without it has the facts", code="usage"
+        )
+    command = shlex.join(["probe", *click.get_current_context().find_root().obj])
+    sys.stdout.write(issue_of(answer, command, **about))
+
+
 def _show_in_github(view: Shown) -> None:
     """Print annotations, and add what a verb shows to the summary of the job.
 

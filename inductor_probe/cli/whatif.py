@@ -6,8 +6,17 @@ from msgspec import Struct
 
 import inductor_probe as ip
 from inductor_probe.cli.alternatives import WithAlternatives
-from inductor_probe.cli.parameters import verb
-from inductor_probe.cli.screen import OutputFormat, give, progress_line, relative, say, say_warning, warn
+from inductor_probe.cli.parameters import AsIssue, verb
+from inductor_probe.cli.screen import (
+    OutputFormat,
+    give,
+    give_issue,
+    progress_line,
+    relative,
+    say,
+    say_warning,
+    warn,
+)
 from inductor_probe.errors import ExitCode, StoppedError
 from inductor_probe.options.fields import Share
 from inductor_probe.options.programs import WhatifOptions
@@ -23,6 +32,7 @@ class WhatifShown(Struct, frozen=True):
 
     fail_if_faster: Share | None = None
     details: bool = False
+    issue: AsIssue = False
 
 
 @verb(WhatifOptions, WhatifShown, cls=WithAlternatives)
@@ -41,6 +51,9 @@ def whatif(options: WhatifOptions, shown: WhatifShown, *, output_format: OutputF
     with progress_line() as progress:
         answer = ip.whatif(options, progress=progress)
     status = ExitCode.OK
+    if shown.issue:
+        give_issue(answer, output_format)
+        return status if isinstance(answer, ip.Trials) or answer.correct else ExitCode.MISMATCH
     if isinstance(answer, ip.Trials):
         _give_trials(answer.with_details(shown.details), output_format)
     else:

@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from inductor_probe.model.output import Output
 
+REDUCED_HEAD = "Reduced by probe reduce from "
+"""How the first line of a program begins that was reduced; the name of its script follows."""
+
 
 class TriedGraph(Struct, frozen=True):
     """A graph of the script, asked whether it shows what is to stay so.
