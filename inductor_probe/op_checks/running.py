@@ -333,6 +333,8 @@ class _OpWorker:
             server = self._server = self._stack.enter_context(
                 Server(Path("check-op"), COMPILING, environment=_environment())
             )
+            if self._options.device == "cuda":
+                server.no_fork = "PyTorch's operators ask what the GPU can do as they are imported"
         if self._events is None:
             self._events = server.events(self._request)
             try:

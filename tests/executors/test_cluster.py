@@ -66,7 +66,9 @@ def flip(self, dims):
     killed = Path("FOLDER_OF_TEST", "killed")
     if not killed.exists():
         killed.touch()
-        os.kill(os.getppid(), signal.SIGKILL)
+        server = Path(f"/proc/{os.getppid()}/stat").read_text()
+        os.kill(int(server.rpartition(")")[2].split()[1]), signal.SIGKILL)  # the actor
+        signal.pause()  # until the server ends it
     return torch.ops.prims.rev(self, [dim % self.dim() for dim in dims])
 """
 BRIEF = ("--columns", "eager", "--matrix", "full", "--budget", "60ms", "--processes", "1")
