@@ -67,12 +67,8 @@ def portability(*artifacts: str | Path, target: str | None = None) -> Portable:
                 f"{artifact} states nothing of a machine: it is nothing that inductor made",
                 "give a package (.pt2), a bench file, or a wrapper in Python such as output_code.py",
             )
-        kind: Kind = (
-            "package" if is_package(artifact) else "bench file" if artifact.name == BENCH_NAME else "wrapper"
-        )
-        made.append(
-            Portability(artifact=artifact, kind=kind, host=host.name, assumptions=judged(stated, host))
-        )
+        rows = judged(stated, host)
+        made.append(Portability(artifact=artifact, kind=_kind(artifact), host=host.name, assumptions=rows))
     return Portable(tuple(made))
 
 

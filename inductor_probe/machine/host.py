@@ -33,7 +33,7 @@ def this_host(environment: Mapping[str, str] = os.environ, cpuinfo: Path = CPUIN
         platform=sys.platform,
         architecture=platform.machine(),
         libc=version if name == "glibc" else None,
-        instructions=frozenset(re.sub("[-_.]", "", flag) for flag in cpu_features(cpuinfo)),
+        instructions=tuple(sorted({re.sub("[-_.]", "", flag) for flag in cpu_features(cpuinfo)})),
         vector_bits=min(bits, most) if bits and most else bits,
         processors=len(os.sched_getaffinity(0)),
         torch=installed("torch"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -61,7 +60,7 @@ class Host(Struct, frozen=True, kw_only=True):
     platform: str
     architecture: str
     libc: str | None = None
-    instructions: Set[str] = frozenset()
+    instructions: tuple[str, ...] = ()
     vector_bits: int | None = None
     processors: int = 1
     torch: str | None = None
