@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.options.verb import Progress
 
 _ASK = "import torch, inductor_probe.reduction.child; print(torch.__version__)"
+_RELEASE = re.compile(r"\d+(\.\d+)+(\w+|\.dev\d+)?")
 _CONSTRAINT = "(constraint)"
 """In what pip prints where its own configuration holds a package at another release."""
 
@@ -57,8 +59,11 @@ def environment_of(release: str, progress: Progress) -> Path:
     It stays in the folder of caches.
 
     Raises:
+        ProbeError: it is not the number of a release.
         RunFailedError: there is no such release, or pip may not install it here.
     """
+    if not _RELEASE.fullmatch(release):  # it is the name of a folder that is removed
+        raise ProbeError(f"{release} is no release of torch", "name one as 2.11 or 2.11.0")
     folder = archives_folder().with_name("torch") / release
     python, done = folder / "bin/python", folder / "made"
     if done.exists():

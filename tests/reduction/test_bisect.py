@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 import inductor_probe as ip
+from inductor_probe.errors import ProbeError
+from inductor_probe.options.verb import Progress
+from inductor_probe.reduction.builds import builds_of
 from tests.schemas import schema_faults
 
 pytestmark = [pytest.mark.compiles, pytest.mark.filterwarnings("ignore"), pytest.mark.takes(60)]
@@ -75,3 +78,9 @@ def test_what_cannot_be_looked_for_is_refused(
         ip.bisect(script, **{"keep": VECTORISED, **options})
     assert message in caught.value.message
     assert hint is None or hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("release", ["../2.11", "/", "2", "latest"])
+def test_a_release_that_is_none_names_no_folder_that_is_removed(release: str) -> None:
+    with pytest.raises(ProbeError, match="is no release of torch"):
+        builds_of((), (release, "2.11"), Progress())
