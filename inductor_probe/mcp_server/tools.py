@@ -112,10 +112,10 @@ _NOT_ASKED = {"trust", "form", "output", "stdout_to_stderr", "exact", "again"}
 _LIMITS: dict[str, Any] = {
     "fields": {"type": "array", "items": {"type": "string"}, "description": "Keys of data: rows.outcome."},
     "limit": {"type": "integer", "minimum": 1, "maximum": MOST_ROWS, "description": "Rows at most."},
-    "offset": {"type": "integer", "minimum": 0, "description": "Leave out the first N rows."},
+    "offset": {"type": "integer", "minimum": 0, "description": "Skip the first N rows."},
 }  # fmt: skip
 _OF_A_JOB: dict[str, Any] = {
-    "job": {"type": "string", "description": "Go on waiting for this job; nothing else is needed."},
+    "job": {"type": "string", "description": "Go on waiting for this job alone."},
     "cancel": {"type": "boolean", "description": "End that job."},
     "wait_s": {"type": "number", "minimum": 0, "description": "Then answer with a job id. [50]"},
 }  # fmt: skip
