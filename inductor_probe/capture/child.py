@@ -13,10 +13,12 @@ import json
 import os
 import runpy
 import sys
+from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, TracebackType
+from typing import Any
 
 import wrapt
 
@@ -24,11 +26,13 @@ from inductor_probe.capture import hooks
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.process import FIRST_NAME, OPTIONS_NAME, ChildOptions, end_with
 from inductor_probe.capture.processes import variables_to_follow
+from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.codec import from_json
 
 
 def run_script(script: str, args: list[str]) -> None:
     """Execute `script` as the module `__main__`. Whatever it raises passes through."""
+    wrapt.register_post_import_hook(_compile_repros, "torch._dynamo.repro.after_aot")
     path = Path(script).absolute()
     main = ModuleType("__main__")
     main.__dict__.update(
@@ -47,6 +51,26 @@ def run_script(script: str, args: list[str]) -> None:
     except BaseException:
         _hide_frames_above(str(path))
         raise
+
+
+def _compile_repros(after_aot: Any) -> None:
+    """Let a program of torch's own compile its graph as a script would, so that each verb sees the call.
+
+    `fx_graph_runnable.py` and those of torch's minifier end with `run_repro`, which hands the graph to
+    inductor past `torch.compile`, or minifies it.
+    """
+
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(mod: Any, load_args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("command") == "get_args":  # for a script that calls it by itself
+                return original(mod, load_args, **kwargs)
+            reader = after_aot.InputReader(save_dir=kwargs.get("save_dir"))
+            load_args(reader)
+            return sys.modules["torch"].compile(mod)(*reader.args)
+
+        return run
+
+    wrap(after_aot, "run_repro", around)
 
 
 def run_module(name: str, *args: str, events: EventLog) -> None:

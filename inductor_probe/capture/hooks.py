@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,11 +26,13 @@ from inductor_probe.capture import compilers, flips, processes, recorders, targe
 from inductor_probe.capture.compiler_logs import ARTIFACTS, TUNERS, LimitHandler, attach, keep
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.process import ChildOptions
+from inductor_probe.capture.processes import STAGING
 from inductor_probe.capture.recorder import Recorder, subgraph_name
 from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.manifest import LOGS_DIR
 
+_OF_DUMP = ("TORCH_COMPILE_DEBUG", "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 _IR_FILES = ("ir_pre_fusion", "ir_post_fusion")
 
 
@@ -37,6 +40,7 @@ def install(events: EventLog, options: ChildOptions) -> None:
     """Register hooks for torch's modules. Call it before the script runs, from a process without torch."""
     logging.getLogger("torch._dynamo.convert_frame").addHandler(LimitHandler(events))
     logging.getLogger("torch._inductor.debug").addFilter(is_news)
+    wrapt.register_post_import_hook(_keeping(_OF_DUMP, events.staging), "torch.torch_version")
     for name, hook in (*hooks_of(events, options), *processes.hooks(events, record_end)):
         wrapt.register_post_import_hook(or_note(hook, events), name)
     for name, set_all in torch_settings.hooks(options.settings, events):
@@ -74,6 +78,22 @@ def hooks_of(events: EventLog, options: ChildOptions) -> Iterator[tuple[str, Cal
     flipped = flips.hooks(options.flips, events, log)
     recorded = recorders.hooks(log) if options.record else ()
     yield from (*simulated, *hooks.items(), *flipped, *recorded)
+
+
+def _keeping(names: Sequence[str], staging: Path) -> Callable[[ModuleType], None]:
+    """Return what gives variables of the dump the values of now, when torch begins to be imported.
+
+    `fx_graph_runnable.py` begins with those of the dump that wrote it (`generate_env_vars_string` of
+    torch/_dynamo/debug_utils.py), whose folders may be those of another machine.
+    """
+    values = {name: os.environ[name] for name in names if name in os.environ}
+
+    def restore(torch_version: ModuleType) -> None:
+        os.environ.update(values)
+        if STAGING in os.environ:  # this process is followed by it
+            os.environ[STAGING] = str(staging)
+
+    return restore
 
 
 def is_news(record: logging.LogRecord) -> bool:
@@ -150,8 +170,19 @@ def _failing(record: Callable[[Exception], None]) -> Callable[[Callable[..., Any
 
 
 def _see_graphs(debug: Any, recorder: Recorder) -> None:
-    """See each graph's folder when it is made, written and complete, and the nodes when they are fused."""
-    wrap(debug, "DebugContext.__enter__", _then(recorder.graph_opened))
+    """See each graph's folder when it is made, written and complete, and the nodes when they are fused.
+
+    `fx_graph_runnable.py` sets `trace.enabled` as it was while torch wrote it: off.
+    """
+
+    def traced(enter: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def enter_traced(self: Any) -> Any:
+            sys.modules["torch._inductor.config"].trace.enabled = True
+            return enter(self)
+
+        return enter_traced
+
+    wrap(debug, "DebugContext.__enter__", lambda enter: traced(_then(recorder.graph_opened)(enter)))
     wrap(debug, "DebugContext.__exit__", _then(recorder.graph_closed))
     wrap(debug, "DebugFormatter.fx_graph", _then(recorder.graph_written))
     wrap(debug, "DebugFormatter.ir_post_fusion", _then(recorder.graph_fused))
