@@ -52,7 +52,7 @@ def run(name: str) -> ip.Run:
         ("torch-2.13.0-cpu/hflip_cf", "reduction_hint", "INNER", "unknown"),
         # No dump of these has a manifest, or records what torch decided.
         ("torch-2.13.0-cpu/hflip_cf", "no_copy", True, "unknown"),
-        ("torch-2.13.0-cpu/hflip_cf", "cause", "loads-not-vectorised", "unknown"),
+        ("torch-2.13.0-cpu/hflip_cf", "cause", "short-inner-range", "unknown"),
         ("torch-2.13.0-cpu/hflip_cf", "no_graph_break", True, "unknown"),
         ("torch-2.13.0-cpu/hflip_cf", "no_recompile", True, "unknown"),
         ("torch-2.6.0-cpu/hflip_sliced", "kernels", 1, "holds"),
