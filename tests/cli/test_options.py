@@ -21,6 +21,7 @@ OF_THE_ANSWER = {"output_format", "json", "json_schema", "fields", "limit", "com
 """How an answer is printed: every verb has these, and they are no part of what is asked for."""
 _IN_ANY_ORDER = "names, and where to look for them, are `words` in any order: `parameters.resolve`"
 _A_FILE = "`Report.html` and `Report.model_explorer` are the texts"
+_AN_ISSUE = "`issue_of` is its text"
 ON_THE_COMMAND_LINE = {
     "report": {"output": _A_FILE, "model_explorer": _A_FILE, "force": "Python writes no file"},
     "bench-kernel": {"details": "`Bench.with_details` shows them"},
@@ -37,7 +38,10 @@ ON_THE_COMMAND_LINE = {
         "everything": "`Causes.page` has long lists",
         "compiler": "`ask_compiler` does it",
         "trust": "of `compiler`",
+        "issue": _AN_ISSUE,
     },
+    "accuracy": {"issue": _AN_ISSUE},
+    "check": dict.fromkeys(("portable", "target"), "`portability` does it"),
     "show": {
         "words": _IN_ANY_ORDER,
         **dict.fromkeys(("annotate", "no_line", "output", "force"), "`Graph.annotate` is the text"),
@@ -51,6 +55,7 @@ ON_THE_COMMAND_LINE = {
     "runs": dict.fromkeys(("rm", "dry_run", "yes"), "`remove_run` removes one"),
     "dump": {"module": "`form` says it in Python"},
     "whatif": {
+        "issue": _AN_ISSUE,
         "fail_if_faster": "`WhatIf.faster_by` and `Trials.faster_by` say it",
         "details": "`with_details` shows them",
     },
