@@ -6,6 +6,7 @@ import getpass
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,31 +29,30 @@ HOST, USER = "build-node-17.example", "jrandom"
 def planted(to: Path) -> Path:
     """Return a run whose manifest names a host and a user."""
     run = copy_of(graph_in(FLIP), to).parents[1]
-    facts = {"script": f"/home/{USER}/work/flips.py", "machine": (("host", HOST), ("cpu", "a CPU"))}
+    facts: dict[str, Any] = {
+        "script": f"/home/{USER}/work/flips.py",
+        "machine": (("host", HOST), ("cpu", "a CPU")),
+    }
     (run / MANIFEST_NAME).write_text(manifest_text(**facts))
     return run
 
 
-def issue(**fields: object) -> str:
+def issue(**fields: Any) -> str:
     """A report of a machine whose names stand everywhere."""
-    return issue_markdown(
-        Issue(
-            **{
-                "title": f"[inductor] aten.sin gives wrong values on {HOST}",
-                "expected": "what eager computes",
-                "actual": (f"Wrong: see /home/{USER}/work/model.py:12 of {USER}@{HOST}",),
-                "program": IssueProgram("script", "sin.py", f'x = torch.load("/home/{USER}/x.pt")\n', 1),
-                "values": (IssueValue("aten.sin, buf0[0]", "0.5", "0.25", "0.5"),),
-                "wrong": 3,
-                "runs": 3,
-                "versions": (("torch", "2.13.0"), ("inductor_probe", "0.1.0")),
-                "command": f"probe accuracy /home/{USER}/work/sin.py --issue",
-                "bisector": "python -m torch._inductor.compiler_bisector run python sin.py",
-                "secrets": (HOST, USER),
-                **fields,
-            }
-        )  # type: ignore[arg-type]
-    )
+    facts: dict[str, Any] = {
+        "title": f"[inductor] aten.sin gives wrong values on {HOST}",
+        "expected": "what eager computes",
+        "actual": (f"Wrong: see /home/{USER}/work/model.py:12 of {USER}@{HOST}",),
+        "program": IssueProgram("script", "sin.py", f'x = torch.load("/home/{USER}/x.pt")\n', 1),
+        "values": (IssueValue("aten.sin, buf0[0]", "0.5", "0.25", "0.5"),),
+        "wrong": 3,
+        "runs": 3,
+        "versions": (("torch", "2.13.0"), ("inductor_probe", "0.1.0")),
+        "command": f"probe accuracy /home/{USER}/work/sin.py --issue",
+        "bisector": "python -m torch._inductor.compiler_bisector run python sin.py",
+        "secrets": (HOST, USER),
+    }
+    return issue_markdown(Issue(**{**facts, **fields}))
 
 
 def test_no_path_host_or_user_stands_in_it() -> None:
