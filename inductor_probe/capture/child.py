@@ -14,6 +14,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,10 +30,18 @@ from inductor_probe.capture.processes import variables_to_follow
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.codec import from_json
 
+_FOLDERS = ("TORCH_COMPILE_DEBUG", "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+"""Variables that say where torch writes. A program of torch's own begins with those of the dump that wrote
+it (`generate_env_vars_string` of torch/_dynamo/debug_utils.py), whose folders may be another machine's."""
+
 
 def run_script(script: str, args: list[str]) -> None:
     """Execute `script` as the module `__main__`. Whatever it raises passes through."""
-    wrapt.register_post_import_hook(_compile_repros, "torch._dynamo.repro.after_aot")
+    restore = _own_folders()
+    # At the beginning of torch's import, and where that was before the script, of what asks for the cache.
+    for name in ("torch.torch_version", "torch._inductor.runtime.cache_dir_utils"):
+        wrapt.register_post_import_hook(restore, name)
+    wrapt.register_post_import_hook(partial(_compile_repros, restore), "torch._dynamo.repro.after_aot")
     path = Path(script).absolute()
     main = ModuleType("__main__")
     main.__dict__.update(
@@ -53,7 +62,21 @@ def run_script(script: str, args: list[str]) -> None:
         raise
 
 
-def _compile_repros(after_aot: Any) -> None:
+def _own_folders() -> Callable[[object], None]:
+    """Return what gives the variables of folders the values that they have now."""
+    values = {name: os.environ.get(name) for name in _FOLDERS}
+
+    def restore(_: object) -> None:
+        for name, value in values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    return restore
+
+
+def _compile_repros(restore: Callable[[object], None], after_aot: Any) -> None:
     """Let a program of torch's own compile its graph as a script would, so that each verb sees the call.
 
     `fx_graph_runnable.py` and those of torch's minifier end with `run_repro`, which hands the graph to
@@ -64,6 +87,7 @@ def _compile_repros(after_aot: Any) -> None:
         def run(mod: Any, load_args: Any, **kwargs: Any) -> Any:
             if kwargs.get("command") == "get_args":  # for a script that calls it by itself
                 return original(mod, load_args, **kwargs)
+            restore(None)  # torch may have been there before the script
             reader = after_aot.InputReader(save_dir=kwargs.get("save_dir"))
             load_args(reader)
             return sys.modules["torch"].compile(mod)(*reader.args)

@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +32,6 @@ from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.manifest import LOGS_DIR
 
-_OF_DUMP = ("TORCH_COMPILE_DEBUG", "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 _IR_FILES = ("ir_pre_fusion", "ir_post_fusion")
 
 
@@ -40,7 +39,7 @@ def install(events: EventLog, options: ChildOptions) -> None:
     """Register hooks for torch's modules. Call it before the script runs, from a process without torch."""
     logging.getLogger("torch._dynamo.convert_frame").addHandler(LimitHandler(events))
     logging.getLogger("torch._inductor.debug").addFilter(is_news)
-    wrapt.register_post_import_hook(_keeping(_OF_DUMP, events.staging), "torch.torch_version")
+    wrapt.register_post_import_hook(_followed(events.staging), "torch.torch_version")
     for name, hook in (*hooks_of(events, options), *processes.hooks(events, record_end)):
         wrapt.register_post_import_hook(or_note(hook, events), name)
     for name, set_all in torch_settings.hooks(options.settings, events):
@@ -80,20 +79,17 @@ def hooks_of(events: EventLog, options: ChildOptions) -> Iterator[tuple[str, Cal
     yield from (*simulated, *hooks.items(), *flipped, *recorded)
 
 
-def _keeping(names: Sequence[str], staging: Path) -> Callable[[ModuleType], None]:
-    """Return what gives variables of the dump the values of now, when torch begins to be imported.
+def _followed(staging: Path) -> Callable[[ModuleType], None]:
+    """Return what says anew, when torch begins to be imported, by which dump this process is followed.
 
-    `fx_graph_runnable.py` begins with those of the dump that wrote it (`generate_env_vars_string` of
-    torch/_dynamo/debug_utils.py), whose folders may be those of another machine.
+    `fx_graph_runnable.py` names the dump that wrote it.
     """
-    values = {name: os.environ[name] for name in names if name in os.environ}
 
-    def restore(torch_version: ModuleType) -> None:
-        os.environ.update(values)
-        if STAGING in os.environ:  # this process is followed by it
+    def follow(torch_version: ModuleType) -> None:
+        if STAGING in os.environ:
             os.environ[STAGING] = str(staging)
 
-    return restore
+    return follow
 
 
 def is_news(record: logging.LogRecord) -> bool:

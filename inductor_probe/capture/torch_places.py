@@ -118,7 +118,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._dynamo.utils", "reset_frame_count", "when counts of compiles are cleared", (RECORD,)),
     TorchPlace(_FRAME, "_compile", "a compile that fails, also where torch goes on eagerly", (RECORD,)),
     TorchPlace("torch._dynamo.eval_frame", "_TorchDynamoContext.__call__", "what the script calls", (OWN,)),
-    TorchPlace("torch._dynamo.repro.after_aot", "run_repro", "what torch's program runs", (RECORD, REDUCE)),
+    TorchPlace("torch._dynamo.repro.after_aot", "run_repro", "what torch's program runs", (RECORD,)),
     TorchPlace(_COMPILE_FX, "_compile_fx_inner", "the code of one graph", (ACCURACY,)),
     TorchPlace(_COMPILE_FX, "_recursive_pre_grad_passes", "passes over what dynamo traced", (ACCURACY,)),
     TorchPlace(_COMPILE_FX, "_recursive_joint_graph_passes", "passes before the graph is cut", (ACCURACY,)),

@@ -173,7 +173,6 @@ def capture(script: str, arguments: list[str], folder: Path) -> dict[str, Any]:
     """Run a script, and return what dynamo traced, with how the script ended."""
     tracer = Tracer(folder)
     tracer.hook(sys.modules["torch._inductor.compile_fx"])
-    _hook_repro(tracer)
     ending = ""
     try:
         run_script(script, arguments)
@@ -183,23 +182,6 @@ def capture(script: str, arguments: list[str], folder: Path) -> dict[str, Any]:
         traceback.print_exc()
         ending = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
     return {"traced": [to_json(one) for one in tracer.traced], "ending": ending}
-
-
-def _hook_repro(tracer: Tracer) -> None:
-    """Let a program of torch's own (`fx_graph_runnable.py`) compile its graph as a script would."""
-    module = sys.modules.get("torch._dynamo.repro.after_aot")
-    if module is None:
-        return
-
-    def around(_: Callable[..., Any]) -> Callable[..., Any]:
-        def run(mod: Any, load_args: Any, **kwargs: Any) -> None:
-            reader = module.InputReader(save_dir=kwargs.get("save_dir"))
-            load_args(reader)
-            torch.compile(mod)(*reader.args)
-
-        return run
-
-    wrap(module, "run_repro", around)
 
 
 def _fact(name: str, value: Any) -> Input:

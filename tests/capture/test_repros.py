@@ -38,6 +38,7 @@ def test_its_call_is_judged(dumped: ip.Run) -> None:
     record = ip.accuracy(dumped, budget=0.5, tries=False).record
     assert record.verdict == "right"
     assert [call.name for call in record.calls] == ["Repro"]
+    assert not Path("/repro").exists()
 
 
 def test_a_launcher_of_the_minifier_is_dumped_and_minifies_nothing(tmp_path: Path) -> None:
