@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.accuracy_checks import stages
-from inductor_probe.capture import compilers, hooks, processes, recorders, targets
+from inductor_probe.capture import child, compilers, hooks, processes, recorders, targets
 from inductor_probe.capture.torch_places import (
     ACCURACY,
     DECISION,
@@ -34,7 +34,7 @@ def test_a_place_stands_once_and_says_what_it_decides() -> None:
 
 
 def test_every_place_that_is_recorded_is_named_in_the_hooks() -> None:
-    modules = (hooks, processes, compilers)
+    modules = (hooks, processes, compilers, child)
     text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules)
     for place in PLACES:
         if RECORD in place.topics:
