@@ -4,9 +4,8 @@ What was decided here:
 
 - A tool is a row of `tools.TOOLS`: its schema and checks are those of the record of the verb's options, its
   answer is the record that `--json` prints. A new one is one row.
-  There are 16: the 14 that a client needs to answer why something is slow or wrong, and two verbs for which
-  no other tool can be asked, `reduce` and `compile_time`. What they cost a client is the list of them: below
-  32,000 bytes, which a test holds.
+  There are the 14 that a client needs to answer why something is slow or wrong: what more would cost is the
+  list of them, below 29,000 bytes, which a test holds. Other verbs are for an agent with a shell.
 - Each call is a process of its own (`child.py`): the server imports neither torch nor what reads dumps. The
   process ends by Ctrl-C, as in a terminal, when the client takes the call back or the server is gone. What it
   and the scripts print goes to standard error, and to the client only where the call fails.

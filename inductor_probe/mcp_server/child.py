@@ -32,7 +32,6 @@ from inductor_probe.mcp_server.confined import confine
 from inductor_probe.mcp_server.tools import BY_NAME, Tool, asked_of
 from inductor_probe.options.fields import words_of
 from inductor_probe.options.verb import Progress
-from inductor_probe.reduction.predicates import predicate_of
 from inductor_probe.report.document import Table
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.terminal import to_text
@@ -70,8 +69,6 @@ def answer(order: dict[str, Any], step: Callable[[str], object]) -> dict[str, An
     reading = not tool.may_run(allow_run=order["allow_run"])
     if reading:
         _refuse_script(tool, options)
-    if any(predicate_of(text).kind == "run" for text in getattr(options, "keep", ())):
-        raise ProbeError("a predicate run: would start any command, which this server does not", "see expect")
     confine(root, reading=reading)
     if order.get("frozen"):
         options = _with_new_bench_file(options)

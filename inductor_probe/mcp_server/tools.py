@@ -14,11 +14,9 @@ from inductor_probe.options.fields import input_schema, options_of
 from inductor_probe.options.kernels import BenchKernelOptions
 from inductor_probe.options.programs import (
     AccuracyOptions,
-    CompileTimeOptions,
     DumpOptions,
     ExpectOptions,
     OverviewOptions,
-    ReduceOptions,
     WhatifOptions,
 )
 from inductor_probe.options.reading import (
@@ -201,14 +199,6 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "accuracy", AccuracyOptions, "Is a program right compiled? If not: which operator, line and layer.",
         "all", takes_s=30,
-    ),
-    Tool(
-        "reduce", ReduceOptions, "The smallest program that still shows it: keep is wrong, fails, "
-        "recompiles, 'expect: OPTIONS', 'slow: >=1.5 than eager'.", "all", takes_s=40,
-    ),
-    Tool(
-        "compile_time", CompileTimeOptions, "Where the time of compiling goes, and the guards of each "
-        "compile; a script is run twice.", "scripts", takes_s=30,
     ),
     Tool(
         "expect", ExpectOptions, "Is a graph as it should be: kernels, fusions, layouts, no copy; with the "

@@ -34,14 +34,6 @@ calls, graphs, run, seconds, verb, verdict, version
 cpp_fused_flip_0_v2 is WRONG in 12,288 of 12,288 elements: ELEMENT AND TIMES
 file, results, summary, verb, version
 """),
-    "compile_time": snapshot("""\
-RUN: compiling took TIME in 1 compile
-rows, verb, version
-"""),
-    "reduce": snapshot("""\
-1 node became 1 call of torch: network_small.py
-asked, back, file, graph, graphs, holds, keep, known, left, nodes, says, script, seconds, text, verb, version
-"""),
     "whatif": snapshot("""\
 vectorising cpp_fused_flip_0: VERDICT
 a, b, candidate, compile_s, graphs, summary, verb, version
@@ -50,8 +42,6 @@ a, b, candidate, compile_s, graphs, summary, verb, version
 ASKED: dict[str, dict[str, Any]] = {
     "accuracy": {"program": "flip"},
     "bench": {"target": "flip", "variants": ["cpp_fused_flip_0_v2=edited.py"], "budget": 0.3, "own": False},
-    "compile_time": {"program": "flip"},
-    "reduce": {"program": "network.py", "keep": ["expect: --kernels 1"]},
     "whatif": {"program": "flip", "vectorise": ["op0"], "budget": 0.3},
 }
 
