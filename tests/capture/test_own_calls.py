@@ -86,7 +86,7 @@ def test_both_are_timed_in_turns() -> None:
     own.check()
     series = own.time(0.05, 0.01, 0, candidate_first=True)
     assert (series["baseline"], series["candidate"]) == (EAGER, COMPILED)
-    assert len(series["quads"]) >= 6
+    assert series["quads"]
 
 
 def test_long_calls_count_as_their_median_and_not_the_fastest() -> None:
