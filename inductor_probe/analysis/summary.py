@@ -17,9 +17,11 @@ from inductor_probe.analysis.run_remarks import added_code, run_remarks, still_m
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.model.code import Allocation, CppFacts, ExternCall, Launch
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
+from inductor_probe.model.kernels import KernelRow
+from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.remark import Remark, by_cost
 from inductor_probe.model.runs import GraphSummary, NextStep, RunSummary, SubgraphSummary
-from inductor_probe.model.span import Problem
+from inductor_probe.model.span import Problem, SourceLine, own_lines
 
 _MOST_STEPS = 2
 _LEAST_SHARED_BYTES = 4096
@@ -57,6 +59,8 @@ def _graph_summary(graph: CompiledGraph) -> GraphSummary:
     allocated = [allocation for allocation in code.allocations if allocation.kind == "new"] if code else []
     sizes = (size_bytes(allocation.layout) for allocation in allocated)
     total = dims_sum(size for size in sizes if size is not None)
+    kernels, buffers = kernel_rows(graph), layouts(graph)
+    about = tuple(sorted(_remarks(graph, kernels, buffers), key=by_cost))
     return GraphSummary(
         graph=graph.name,
         case=record.case if record else None,
@@ -69,9 +73,10 @@ def _graph_summary(graph: CompiledGraph) -> GraphSummary:
         buffers=len(allocated),
         buffer_bytes=total,
         recorded_bytes=recorded(total, used_symbols(graph, total)),
-        remarks=tuple(sorted(_remarks(graph), key=by_cost)),
+        remarks=about,
         problems=graph.problems,
         subgraphs=tuple(_subgraphs(graph)),
+        sources=tuple(_sources(about, kernels, buffers)),
     )
 
 
@@ -96,11 +101,30 @@ def _subgraphs(graph: CompiledGraph) -> Iterator[SubgraphSummary]:
         )
 
 
-def _remarks(graph: CompiledGraph) -> Iterator[Remark]:
+def _sources(
+    about: Iterable[Remark], kernels: Iterable[KernelRow], buffers: Iterable[LayoutRow]
+) -> Iterator[tuple[str, SourceLine]]:
+    """Yield the subjects of remarks with the user's line of each: kernels, nodes and buffers."""
+    lines: dict[str, SourceLine] = {}
+    for kernel in kernels:
+        if kernel.sources:
+            first = own_lines(kernel.sources)[0]
+            lines |= dict.fromkeys((kernel.name, *kernel.nodes, *kernel.tops), first)
+    for row in buffers:
+        if row.origin and row.origin.source:
+            lines[row.producer or row.buffer] = row.origin.source
+    for name in dict.fromkeys(remark.subject.name for remark in about):
+        if name in lines:
+            yield name, lines[name]
+
+
+def _remarks(
+    graph: CompiledGraph, kernels: Sequence[KernelRow], buffers: Sequence[LayoutRow]
+) -> Iterator[Remark]:
     yield from unfinished(graph)
     yield from added_code(graph)
-    yield from remarks(layouts(graph))
-    of_kernels = [remark for row in kernel_rows(graph) for remark in row.remarks]
+    yield from remarks(buffers)
+    of_kernels = [remark for row in kernels for remark in row.remarks]
     yield from of_kernels
     called = {remark.number("kernel") for remark in of_kernels}
     yield from (remark for kernel, remark in fallbacks(graph).items() if kernel not in called)

@@ -12,7 +12,7 @@ from inductor_probe.model.ir import Dim
 from inductor_probe.model.manifest import Outcome
 from inductor_probe.model.output import Output
 from inductor_probe.model.remark import Remark
-from inductor_probe.model.span import Problem
+from inductor_probe.model.span import Problem, SourceLine
 
 RunState: TypeAlias = Literal["ok", "failed", "interrupted", "running", "empty", "unknown", "graphs"]
 """`failed`: the script, or a compile, also one that the script caught. `empty`: nothing was dumped.
@@ -134,6 +134,7 @@ class GraphSummary(Struct, frozen=True):
         subgraphs: its subgraphs in the order of the code; what is in them counts for the graph, too.
         remarks: about its compile, layouts and kernels; hazards first, then most bytes at stake.
         problems: what could not be read of it.
+        sources: of what remarks are about, by its name, the first line of the user's that it comes from.
     """
 
     graph: str
@@ -150,6 +151,7 @@ class GraphSummary(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     recorded_bytes: int | None = None
     subgraphs: tuple[SubgraphSummary, ...] = ()
+    sources: tuple[tuple[str, SourceLine], ...] = ()
 
 
 class NextStep(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from inductor_probe.files import seen_from
@@ -157,15 +157,15 @@ def summary_page(summary: RunSummary) -> Iterator[Block]:
     for graph in summary.graphs:
         if graph.problems or graph.remarks:
             yield Line([(graph.graph, "bold"), ":"])
-        yield from _remarks(graph)
+        yield from _remarks(graph, {name: str(line) for name, line in graph.sources})
     if summary.problems or summary.remarks:
         yield Line(("the run:", "bold"))
-    yield from _remarks(summary)
+    yield from _remarks(summary, {})
 
 
-def _remarks(summary: GraphSummary | RunSummary) -> Iterator[Block]:
+def _remarks(summary: GraphSummary | RunSummary, places: Mapping[str, str]) -> Iterator[Block]:
     yield from (RemarkLine("hazard", str(problem), 2) for problem in summary.problems)
-    yield from remark_lines(summary.remarks, 2)
+    yield from remark_lines(summary.remarks, 2, places=places)
 
 
 def _graphs(graphs: Sequence[GraphSummary]) -> Table:
