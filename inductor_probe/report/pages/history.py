@@ -10,7 +10,6 @@ from inductor_probe.report.document import Block, Cell, Column, Fold, Heading, L
 from inductor_probe.report.pages.perf import number, unit_of
 from inductor_probe.report.units import counted
 from inductor_probe.report.words.perf import (
-    VERDICT_WORDS,
     change_sentence,
     history_sentence,
     verdict_style,
@@ -46,10 +45,7 @@ def history_page(series: Sequence[SeriesHistory], scenario: str) -> Iterator[Blo
     for row in series:
         for change in row.changes:
             name = f"{row.key.case}, {row.column}: "
-            verdict = (
-                f"{number(change.ratio, 3)} {VERDICT_WORDS[change.verdict]}",
-                verdict_style(change.verdict),
-            )
+            verdict = (f"takes {number(change.ratio, 3)} times as long", verdict_style(change.verdict))
             yield Line([(name, "bold"), verdict, change_sentence(change, _point(row, change.at))], 2)
     for row in series:
         yield Fold(f"{row.key.case}, {row.column}: each result", lambda row=row: [_points(row)])  # type: ignore[misc]
