@@ -63,7 +63,7 @@ def environment_of(release: str, progress: Progress) -> Path:
         RunFailedError: there is no such release, or pip may not install it here.
     """
     if not _RELEASE.fullmatch(release):  # it is the name of a folder that is removed
-        raise ProbeError(f"{release} is no release of torch", "name one as 2.11 or 2.11.0")
+        raise ProbeError(f"invalid release of torch: {release}", "name one as 2.11 or 2.11.0")
     folder = archives_folder().with_name("torch") / release
     python, done = folder / "bin/python", folder / "made"
     if done.exists():

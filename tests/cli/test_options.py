@@ -68,6 +68,7 @@ ON_THE_COMMAND_LINE = {
     },
     "results": {
         "name": "`open_results` shows one result",
+        "history": "`result_history` has it",
         "prune": "`api.perf.remove_results` does it",
         "dry_run": "`api.perf.remove_results` does it",
     },

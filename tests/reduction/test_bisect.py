@@ -82,5 +82,5 @@ def test_what_cannot_be_looked_for_is_refused(
 
 @pytest.mark.parametrize("release", ["../2.11", "/", "2", "latest"])
 def test_a_release_that_is_none_names_no_folder_that_is_removed(release: str) -> None:
-    with pytest.raises(ProbeError, match="is no release of torch"):
+    with pytest.raises(ProbeError, match="invalid release of torch"):
         builds_of((), (release, "2.11"), Progress())
