@@ -36,7 +36,7 @@ _Numbers = tuple[tuple[str, Number], ...]
 
 
 class _Answer(NamedTuple):
-    """Whether an expectation holds (None: not known), how that is said, and what speaks against it."""
+    """Whether an expectation holds (None: not known), the code of the answer, and what speaks against it."""
 
     holds: bool | None
     code: str

@@ -30,8 +30,8 @@ _NAMES = {"truediv": "div", "libdevice_exp": "exp", "libdevice_log": "log"}
 def slow_operations(graph: CompiledGraph, nodes: Sequence[str]) -> tuple[str, ...]:
     """Return the slow operations in the loop bodies of unfused nodes: `tanh`, `log1p`, `exp`."""
     ops = [op for leaf in index_of(graph).nodes.named(nodes) for op in leaf.ops]
-    found = {_NAMES.get(name, name) for name in (op.target.removeprefix("ops.") for op in ops)}
-    made = [name for name in dict.fromkeys(_NAMES.get(name, name) for name in SLOW) if name in found]
+    used = {_NAMES.get(name, name) for name in (op.target.removeprefix("ops.") for op in ops)}
+    made = [name for name in dict.fromkeys(_NAMES.get(name, name) for name in SLOW) if name in used]
     if any(op.target.startswith("self.set_indirect") for op in ops):
         made.append("indirect loads")
     if any(op.target == "ops.store" and "atomic_add" in (*op.args, *dict(op.kwargs).values()) for op in ops):

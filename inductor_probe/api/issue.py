@@ -144,12 +144,12 @@ def _turns(values: Sequence[WrongValue]) -> Iterator[str]:
 def _about(run: Run, pairs: Sequence[tuple[GraphAccuracy, WrongValue]]) -> Iterator[Cause]:
     """Yield the decisions about what is wrong that a change turned, or else those that were missed."""
     for graph, value in pairs:
-        found = next((one for one in run.graphs if one.name == graph.graph), None)
+        dumped = next((one for one in run.graphs if one.name == graph.graph), None)
         names = [name for name in (value.node, value.buffer) if name]
-        if found is None or not names:
+        if dumped is None or not names:
             continue
         try:
-            causes = causes_of(found, names[:1]).causes
+            causes = causes_of(dumped, names[:1]).causes
         except NotFoundError:
             continue  # a name of the graph of FX alone, of which nothing was decided
         scalar = any(change.name.startswith(_SCALAR) for change in value.right_when)
@@ -166,8 +166,6 @@ def _of_whatif(answer: WhatIf, command: str) -> Issue:
     a = answer.runs[0]
     run = open_run(a.path)
     call = graph.call
-    times = len(call.process_ratios) if call else 0
-    faster = sum(ratio < 1.0 for ratio in call.process_ratios) if call else 0
     side = next((one for one in run.graphs if one.name == graph.diff.a.name), None)
     decided = [change.a or change.b for change in graph.asked]
     causes = causes_of(side).causes if side else ()
@@ -180,9 +178,7 @@ def _of_whatif(answer: WhatIf, command: str) -> Issue:
         else "both ways compute what the graph does",
         actual=tuple(whatif_sentence(one, answer.candidate) for one in answer.graphs),
         program=_program(run, graph.diff.a.name),
-        keep="wrong" if wrong else "'slow: >=1.1 than eager'",
-        wrong=faster,
-        runs=times,
+        keep="wrong" if wrong else "",
         causes=tuple(one for one in causes if one.decision is not None and one.decision in decided),
         turns=(f"turned by {answer.candidate.command}",) if answer.candidate else (),
         command=command,
@@ -211,7 +207,7 @@ def _of_causes(answer: Causes, command: str, run: Run) -> Issue:
         expected=f"another decision ({topic}), or that what torch compares below is as it should be",
         actual=(f"{counted(len(missed), 'decision')} of inductor, with the values that torch compared.",),
         program=_program(run, answer[0].graph),
-        keep="'not expect: --vectorised'" if topic == "vectorisation" else "PREDICATE",
+        keep=f"'expect: --cause {decision.cause}'" if decision and decision.cause else "",
         causes=tuple(missed),
         command=command,
     )
@@ -250,8 +246,8 @@ def _program(run: Run, graph: str | None) -> IssueProgram | None:
             program = _as_program("reduced" if is_reduced else "script", path.name, text)
             if path != script or program.lines <= MOST_LINES:
                 return program
-    found = next((one for one in run.graphs if graph in (None, one.name)), None)
-    text = _text(found.path / _RUNNABLE) if found else None
+    dumped = next((one for one in run.graphs if graph in (None, one.name)), None)
+    text = _text(dumped.path / _RUNNABLE) if dumped else None
     if text is None or (forward := _FORWARD.search(text)) is None:
         return None
     code = _FREED.sub("", _COMMENT.sub("", forward[0]))
@@ -267,7 +263,7 @@ def _text(path: Path) -> str | None:
 
 
 def _as_program(kind: str, name: str, text: str) -> IssueProgram:
-    """Count the lines of code: what the docstring of a file says is said in the issue."""
+    """Return a text without the docstring of its file, and count its lines of code."""
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError):

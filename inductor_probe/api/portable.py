@@ -55,7 +55,7 @@ def portability(*artifacts: str | Path, target: str | None = None) -> Portable:
         target: a GPU by its name, or a file that describes one; the GPU of this machine if left out.
 
     Raises:
-        NotFoundError: there is no such file, or no such GPU.
+        NotFoundError: a file, or a GPU of that name, does not exist.
         UnreadableError: it is damaged, or nothing that inductor made.
     """
     host = host_with(target) if target else this_host()
@@ -89,7 +89,7 @@ def _of_package(path: Path) -> Iterator[Assumption]:
     """Yield what the members say; an entry of the archive is `m.pt2:m/data/aotinductor/model/x.cpp:12`.
 
     Raises:
-        UnreadableError: it is damaged; a text in it is none.
+        UnreadableError: it is damaged, or one of its texts is not UTF-8 or not what inductor writes.
     """
     for name, data in members_of(path, _wanted):
         place = f"{path}:{name}"

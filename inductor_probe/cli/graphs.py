@@ -192,9 +192,8 @@ def diff(options: DiffOptions, shown: DiffShown, *, output_format: OutputFormat)
 
     code = shown.code
     if code not in (None, _EVERY_KERNEL) and options.a is not None and options.b is None:
-        options = DiffOptions(
-            code, options.a, options.devices
-        )  # `--code A B`: an option's value looks like an argument
+        # `--code A B`: an option's value looks like an argument.
+        options = DiffOptions(code, options.a, options.devices)
         code = _EVERY_KERNEL
     diff = ip.diff(options)
     document = diff.page(everything=shown.everything)

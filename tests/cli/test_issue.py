@@ -30,7 +30,7 @@ def planted(to: Path) -> Path:
     """Return a run whose manifest names a host and a user."""
     run = copy_of(graph_in(FLIP), to).parents[1]
     facts: dict[str, Any] = {
-        "script": f"/home/{USER}/work/flips.py",
+        "script": f"/home/{USER}/models/flips.py",
         "machine": (("host", HOST), ("cpu", "a CPU")),
     }
     (run / MANIFEST_NAME).write_text(manifest_text(**facts))
@@ -42,13 +42,13 @@ def issue(**fields: Any) -> str:
     facts: dict[str, Any] = {
         "title": f"[inductor] aten.sin gives wrong values on {HOST}",
         "expected": "what eager computes",
-        "actual": (f"Wrong: see /home/{USER}/work/model.py:12 of {USER}@{HOST}",),
+        "actual": (f"Wrong: see /home/{USER}/models/model.py:12 of {USER}@{HOST}",),
         "program": IssueProgram("script", "sin.py", f'x = torch.load("/home/{USER}/x.pt")\n', 1),
         "values": (IssueValue("aten.sin, buf0[0]", "0.5", "0.25", "0.5"),),
         "wrong": 3,
         "runs": 3,
         "versions": (("torch", "2.13.0"), ("inductor_probe", "0.1.0")),
-        "command": f"probe accuracy /home/{USER}/work/sin.py --issue",
+        "command": f"probe accuracy /home/{USER}/models/sin.py --issue",
         "bisector": "python -m torch._inductor.compiler_bisector run python sin.py",
         "secrets": (HOST, USER),
     }

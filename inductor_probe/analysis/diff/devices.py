@@ -35,10 +35,10 @@ def compare_devices(
     """Pair the kernels of two graphs; a profile of a graph gives times, and shares of the roofline."""
     side_a, side_b = ComparedGraph(a), ComparedGraph(b)
     rows_a, rows_b = ({row.name: row for row in kernel_rows(graph)} for graph in (a, b))
-    found = components(_ties(side_a, side_b, rows_a, rows_b))
-    tied = [{name for group in found for name in group[side]} for side in (0, 1)]
-    found += [((name,), ()) for name in rows_a if name not in tied[0]]
-    found += [((), (name,)) for name in rows_b if name not in tied[1]]
+    sides = components(_ties(side_a, side_b, rows_a, rows_b))
+    tied = [{name for group in sides for name in group[side]} for side in (0, 1)]
+    sides += [((name,), ()) for name in rows_a if name not in tied[0]]
+    sides += [((), (name,)) for name in rows_b if name not in tied[1]]
     groups = [
         DeviceGroup(
             tuple(_kernel(rows_a[name], profile_a) for name in rows_a if name in names_a),
@@ -46,7 +46,7 @@ def compare_devices(
             tuple(dict.fromkeys(op for name in names_a for op in rows_a[name].ops))
             or tuple(dict.fromkeys(op for name in names_b for op in rows_b[name].ops)),
         )
-        for names_a, names_b in found
+        for names_a, names_b in sides
     ]
     groups.sort(key=_weight, reverse=True)
     return DeviceDiff(
