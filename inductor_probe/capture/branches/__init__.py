@@ -192,6 +192,12 @@ class CallPath:
         made = sorted(self._seen.items(), key=lambda item: item[1][0], reverse=True)
         return [one for number, _ in made if (one := self._leaf(number)) is not None]
 
+    def last(self) -> SeenTest | None:
+        """Return the result of the test that was made last: the first of `all`, whose values alone are shown."""
+        results = ((count, number) for number, (count, truth, _) in self._seen.items() if truth is not None)
+        _, number = max(results, default=(0, -1))
+        return self._leaf(number) if number >= 0 else None
+
     def _when(self, condition: Condition) -> int:
         """Return when a condition was tested last, from 1; 0: never."""
         own = self._seen[condition.number][0] if condition.number in self._seen else 0

@@ -66,14 +66,14 @@ class MergeQuestion(Struct, frozen=True):
     """What `_simplify_loops` was asked of loops, outermost first, and what is left of them.
 
     `left` are the positions of the loops that are left; each of them goes over the elements of those that it
-    took in. `apart` says of pairs, the outer one first, why they were not merged.
+    took in. `path` is the way that torch went.
     """
 
     variables: Sequence[Any]
     sizes: Sequence[Any]
     sizes_left: Sequence[Any]
     left: Sequence[int]
-    apart: Mapping[tuple[int, int], LoopsApart]
+    path: CallPath | None
 
 
 def votes_of(path: CallPath | None) -> dict[tuple[int, int], Votes]:
@@ -123,17 +123,17 @@ def order_decided(question: OrderQuestion, *, is_on: bool) -> Decided:
     return outcome, Cause(cause, operands, counted[shown[0]].tests if shown and is_on else ())
 
 
-def kept_apart(path: CallPath | None) -> dict[tuple[int, int], LoopsApart]:
-    """Return why pairs of loops, the outer one first, could not be merged when that was asked last."""
-    apart: dict[tuple[int, int], LoopsApart] = {}
-    for asked in path.inner if path is not None else ():
-        seen, made = asked.variables, asked.all()
-        if {"a", "b", "k"} <= seen.keys() and made and not made[0].truth:
-            strides = seen["strides"][seen["k"]]
-            apart[seen["b"], seen["a"]] = LoopsApart(
-                seen["index_formulas"][seen["k"]], test_at(asked, made[0]), strides[seen["a"]]
-            )
-    return apart
+def kept_apart(path: CallPath | None, outer: int, inner: int) -> LoopsApart | None:
+    """Return why two loops could not be merged when that was asked last."""
+    for asked in reversed(path.inner if path is not None else ()):
+        seen = asked.variables
+        if (seen.get("b"), seen.get("a")) == (outer, inner) and "k" in seen:
+            last = asked.last()
+            if last is None or last.truth:
+                continue
+            index, strides = seen["index_formulas"][seen["k"]], seen["strides"][seen["k"]]
+            return LoopsApart(index, test_at(asked, last), strides[inner])
+    return None
 
 
 def merge_decided(
@@ -154,7 +154,7 @@ def merge_decided(
         return "merged", Cause("contiguous-loops", operands)
     sizes = dict(zip(question.left, question.sizes_left, strict=True))
     outer, inner = question.left[-2:]
-    apart = question.apart.get((outer, inner))
+    apart = kept_apart(question.path, outer, inner)
     operands |= {
         "outer": name(question.variables[outer]), "inner": name(question.variables[inner]),
         "inner_range": size_of(sizes[inner]), **(named(apart.index) if apart is not None else {}),

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from inductor_probe.capture.branches import calls
+from inductor_probe.capture.branches import CallPath, calls
 from inductor_probe.capture.recorders.base import Call, Cause, Operands, Recorder, sees
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
@@ -37,10 +37,8 @@ from inductor_probe.capture.recorders.decision_log import (
 from inductor_probe.capture.recorders.loop_votes import (
     MOST_ACCESSES,
     Decided,
-    LoopsApart,
     MergeQuestion,
     OrderQuestion,
-    kept_apart,
     merge_decided,
     order_decided,
     votes_of,
@@ -72,7 +70,7 @@ class LoopChanges(Recorder):
     def __init__(self, log: DecisionLog) -> None:
         super().__init__(log)
         self._open: list[_Seen] = []
-        self._apart: MutableMapping[Any, Mapping[tuple[int, int], LoopsApart]] = weakref.WeakKeyDictionary()
+        self._paths: MutableMapping[Any, CallPath | None] = weakref.WeakKeyDictionary()
         self._made: MutableMapping[Any, _Made] = weakref.WeakKeyDictionary()
         self._folder: str | None = None
         self._latest: dict[tuple[int, str], _Made] = {}
@@ -80,8 +78,8 @@ class LoopChanges(Recorder):
 
     @sees(_SIZES, _MERGES, watches=True, nested=("can_merge_dims",))
     def asked(self, call: Call, *_: Any) -> None:
-        """Remember why loops were not merged, by what `_simplify_loops` returns: it has a cache."""
-        self._apart[call.result[-1]] = kept_apart(call.path)
+        """Remember the way that torch went, by what `_simplify_loops` returns: it has a cache."""
+        self._paths[call.result[-1]] = call.path
 
     @sees(_SIZES, "SizeVarAllocator.make_simplify_loops_cache")
     def made_cached(self, call: Call, _: Any) -> None:
@@ -103,8 +101,8 @@ class LoopChanges(Recorder):
             return
         sizes_left, _, prune = result
         left = prune(list(range(len(sizes))))
-        apart = self._apart.get(prune, {})
-        seen.merges[bool(seen.merges)] = MergeQuestion(variables, sizes, sizes_left, left, apart)
+        path = self._paths.get(prune)
+        seen.merges[bool(seen.merges)] = MergeQuestion(variables, sizes, sizes_left, left, path)
 
     @sees(_IR, "ComputedBuffer._apply_loop_reordering")
     def reordering(self, _: Call, index_vars: Any, *__: Any, **___: Any) -> Iterator[None]:

@@ -12,6 +12,7 @@ rewrote the node.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -22,6 +23,8 @@ from inductor_probe.capture.recorders.decision_log import DecisionLog, inductor_
 from inductor_probe.capture.recorders.rewrites import pattern_name
 
 _PATTERNS = "torch._inductor.pattern_matcher"
+_FEWEST_NODES = 4
+"""Of a pattern that may be near: of the many smaller ones too much is."""
 _MOST_OPERATORS = 3
 """That are named of those that a pattern takes at a place."""
 
@@ -55,7 +58,7 @@ class NearPatterns(Recorder):
 
     def __init__(self, log: DecisionLog) -> None:
         super().__init__(log)
-        self._failure = _Failure(None, None, None)
+        self._failure: tuple[object, FrameType | None] = None, None
         self._compile: str | None = None
         self._near: dict[str, _Near] = {}  # of this compile, by the name of the node at which patterns end
         self._open: list[dict[str, _Near]] = []
@@ -63,21 +66,23 @@ class NearPatterns(Recorder):
 
     @sees(_PATTERNS, "FailedMatch.__init__")
     def failed(self, _: Call, failure: Any, *__: Any, **___: Any) -> None:
-        """See which part of a pattern failed: the `_match` that it is made in has it."""
+        """See where a match failed: what `_match` of the part that did knows is read only if it is near."""
         if self._open:
-            names = inductor_caller().f_locals
-            self._failure = _Failure(failure, names.get("self"), names.get("node"))
+            self._failure = failure, inductor_caller()
 
     @sees(_PATTERNS, "PatternExpr.match", "MultiOutputPattern.match")
     def matched(self, call: Call, pattern: Any, anchor: Any) -> None:
         """Keep how far a pattern got that did not match."""
-        failure = self._failure
-        if call.result or not self._open or call.result is not failure.result:
+        result, frame = self._failure
+        if call.result or not self._open or call.result is not result or frame is None:
             return
         parts = self._parts_of(pattern)
+        if len(parts) < _FEWEST_NODES:
+            return
+        failure = _Failure(result, frame.f_locals.get("self"), frame.f_locals.get("node"))
         there = parts.get(failure.part, 0)
-        entry = inductor_caller().f_locals.get("entry")  # of `apply`
-        if entry is None or not _is_near(there, len(parts)):
+        entry = inductor_caller().f_locals.get("entry") if _is_near(there, len(parts)) else None  # of `apply`
+        if entry is None:
             return
         near = _Near(anchor, entry, failure, there, len(parts))
         if near.is_nearer(self._open[-1].get(anchor.name)):
@@ -99,7 +104,7 @@ class NearPatterns(Recorder):
             yield
         finally:
             self._open.pop()
-            self._failure = _Failure(None, None, None)
+            self._failure = None, None
         if (current := compile_id()) != self._compile:
             self._compile, self._near = current, {}
         for name, one in near.items():
@@ -116,8 +121,8 @@ class NearPatterns(Recorder):
 
 
 def _is_near(there: int, nodes: int) -> bool:
-    """Whether enough of a pattern is there: half of it, or some five nodes; not so of the many small ones."""
-    return nodes > 3 and there >= min(nodes / 2, max(5, nodes / 4))
+    """Whether enough of a pattern is there: half of it, or some five nodes; of one that has enough."""
+    return there >= min(nodes / 2, max(5, nodes / 4))
 
 
 def _key(name: str) -> object:
