@@ -74,9 +74,8 @@ def estimate(processes: Sequence[Sequence[float]], comparisons: int = 1, seed: i
     count, tail = len(processes), (1 - _LEVEL) / 2 / comparisons
     medians = np.array([np.median(scores) for scores in processes])
     resampled = np.stack([_medians(np.asarray(scores), rng) for scores in processes])
-    trimmed = count // 4 if count >= ROBUST else 0
-    counted = np.argsort(medians, kind="stable")[trimmed : count - trimmed]
-    middle = float(medians[counted].mean())
+    trimmed, counted = _trimmed(count), _counted(medians)
+    middle = middle_of(medians)
     means = np.sort(resampled, axis=0)[trimmed : count - trimmed].mean(axis=0)
     # Tails beyond the resamples there are: widen the quantiles that they do hold as a normal tail would be.
     low, high = np.quantile(means, [0.025, 0.975])
@@ -96,6 +95,23 @@ def estimate(processes: Sequence[Sequence[float]], comparisons: int = 1, seed: i
         within=float(resampled[counted].var(axis=1).mean()),
         quantile=quantile,
     )
+
+
+def middle_of(medians: Sequence[float] | np.ndarray) -> float:
+    """Return the mean of the medians of processes, as `estimate` has it in its middle."""
+    values = np.asarray(medians)
+    return float(values[_counted(values)].mean())
+
+
+def _trimmed(count: int) -> int:
+    """Return how many of so many processes are left out at each end."""
+    return count // 4 if count >= ROBUST else 0
+
+
+def _counted(medians: np.ndarray) -> np.ndarray:
+    """Return the places of the medians that count, in ascending order of medians."""
+    trimmed = _trimmed(len(medians))
+    return np.argsort(medians, kind="stable")[trimmed : len(medians) - trimmed]
 
 
 def _standard_error(values: np.ndarray, trimmed: int) -> float:
