@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from statistics import NormalDist
+from statistics import NormalDist, median
 
 import numpy as np
 from msgspec import Struct
@@ -72,7 +72,7 @@ def estimate(processes: Sequence[Sequence[float]], comparisons: int = 1, seed: i
     """
     rng = np.random.default_rng(seed)
     count, tail = len(processes), (1 - _LEVEL) / 2 / comparisons
-    medians = np.array([np.median(scores) for scores in processes])
+    medians = np.array([median(scores) for scores in processes])  # numpy's takes 50 times as long
     resampled = np.stack([_medians(np.asarray(scores), rng) for scores in processes])
     trimmed, counted = _trimmed(count), _counted(medians)
     middle = middle_of(medians)
