@@ -107,7 +107,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(10_000, 10, 10)
+        gc.set_threshold(50_000, 20, 20)
         gc.enable()
 
 

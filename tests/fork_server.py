@@ -23,6 +23,8 @@ from typing import IO
 
 FRESH_VERBS = {"dump", "debug", "bench-kernel", "sweep-configs", "export-cpp", "doctor"}
 """They start processes or ask for the machine: a process of their own is a part of what is tested."""
+_STARTS_NOTHING = {"--no-run", "--help", "--json-schema"}
+"""With one of these they do neither."""
 LEAVE_OUT_OWN_CALLS = "TESTS_LEAVE_OUT_OWN_CALLS"
 """A variable of a command that is to leave them out: see `leave_out_own_calls`."""
 _AT_START = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC", "GLIBC", "OMP_", "TZ", "VIRTUAL_ENV")
@@ -57,9 +59,8 @@ class ForkServer:
         Args:
             fresh: verbs that are to have a process of their own.
         """
-        return not {*fresh}.intersection(arguments[:2]) and read_at_start(environment) == read_at_start(
-            self._environment or os.environ
-        )
+        starts = {*fresh}.intersection(arguments[:2]) and not _STARTS_NOTHING.intersection(arguments)
+        return not starts and read_at_start(environment) == read_at_start(self._environment or os.environ)
 
     def run(
         self,

@@ -1,7 +1,8 @@
-"""What `--json` prints against the schema of its verb."""
+"""Schemas that are checked, and what `--json` prints against the schema of its verb."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
@@ -11,6 +12,18 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 
 from inductor_probe.model.codec import json_schema
 from inductor_probe.model.output import FailureOutput, outputs
+
+
+def check_schema(schema: dict[str, Any]) -> None:
+    """Raise SchemaError where a schema is none; a definition that many schemas hold is checked once."""
+    Draft202012Validator.check_schema({**schema, "$defs": {}})
+    for definition in schema.get("$defs", {}).values():
+        _check_definition(json.dumps(definition, sort_keys=True))
+
+
+@cache
+def _check_definition(text: str) -> None:
+    Draft202012Validator.check_schema(json.loads(text))
 
 
 def schema_faults(verb: str, output: Any) -> list[str]:

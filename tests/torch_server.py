@@ -387,14 +387,18 @@ def become(request: Mapping[str, Any], files: Sequence[int]) -> list[str]:
     set_environment(request["environment"])
     for signalled in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         is_default = signalled not in request["ignored"]
-        at_start = signal.default_int_handler if signalled == signal.SIGINT else signal.SIG_DFL
-        signal.signal(signalled, at_start if is_default else signal.SIG_IGN)
+        signal.signal(signalled, signal_at_start(signalled) if is_default else signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, request["blocked"])
     random.seed()
     sys.modules["numpy"].random.seed()
     sys.path[:] = request["path"]
     sys.orig_argv[:] = request["argv"]
     return list(request["argv"][1:])
+
+
+def signal_at_start(number: int) -> Any:
+    """Return what Python does about a signal as it starts."""
+    return signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
 
 
 def set_environment(environment: Mapping[str, str]) -> None:
@@ -488,38 +492,36 @@ def status_of_script(command: Sequence[str], options: Mapping[str, Any]) -> int:
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            at_start = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-            signal.signal(number, at_start)
+            signal.signal(number, signal_at_start(number))
     if options["stdout"] is not None:
         os.dup2(options["stdout"], 1)
-    for number in (int(file.name) for file in list(Path("/proc/self/fd").iterdir())):
-        if number > 2 and number not in options["pass_fds"]:
+    for descriptor in (int(file.name) for file in list(Path("/proc/self/fd").iterdir())):
+        if descriptor > 2 and descriptor not in options["pass_fds"]:
             with suppress(OSError):
-                os.close(number)
+                os.close(descriptor)
     set_environment(options["env"])
     note_fork("script")
     sys.orig_argv[:] = command
     sys.argv[:] = command[1:]
     hooks: Any = sys.modules["inductor_probe.capture.hooks"]
     hooks.install = functools.partial(install_late, hooks.install)
-    status: object = 0
+    status = 0
     try:
         runpy.run_path(command[1], run_name="__main__")
     except SystemExit as error:
-        status = error.code
-        if status is not None and not isinstance(status, int):
-            print(status, file=sys.stderr)
-            status = 1
-    except KeyboardInterrupt:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if not isinstance(error.code, int | None):
+            print(error.code, file=sys.stderr)
+    except KeyboardInterrupt as error:
+        sys.excepthook(type(error), error, error.__traceback__)
         end()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
         status = 1
     end()
-    return int(status or 0) & 0xFF  # type: ignore[call-overload]
+    return status & 0xFF
 
 
 def end() -> None:

@@ -1,15 +1,18 @@
 """How many changed lines do the tests notice? Mutation testing of a sample of lines from all rooms.
 
     python -m benchmarks.project.mutations choose MUTANTS.json [--number 50] [--seed 1]
-    python -m benchmarks.project.mutations reach MUTANTS.json CHECKOUT REACHED.json
-    python -m benchmarks.project.mutations try MUTANTS.json CHECKOUT REACHED.json RESULTS.json
+    python -m benchmarks.project.mutations reach MUTANTS.json CHECKOUT REACHED.json [--quick]
+    python -m benchmarks.project.mutations try MUTANTS.json CHECKOUT REACHED.json RESULTS.json [--quick]
+                                               [--minutes 25]
     python -m benchmarks.project.mutations compare RESULTS.json [RESULTS.json]
 
 A mutant is one line with one operator changed (`OPERATORS` below). `choose` takes the same number from each
 room. `reach` marks the functions of all mutants in a copy of CHECKOUT and runs its whole suite there once:
 which test enters which of them. `try` puts one mutant after the other into a copy and runs the tests that
 enter it, the quickest first, then their files; when one fails, the mutant is caught. CHECKOUT has an
-environment in .venv (`make env`), which imports the copy. Two states of the suite are compared by the same
+environment in .venv (`make env`), which imports the copy. With `--quick` both leave out what compiles, as
+`make quick` does. After `--minutes` no further mutant is tried: RESULTS has those that were, and the next
+`try` goes on from there. Two states of the suite are compared by the same
 mutants: each names its function and the text of its line, so that it is found where lines have moved.
 
 DeMillo, Lipton and Sayward, "Hints on test data selection" (1978). A mutant that behaves as the original does
@@ -28,9 +31,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +49,8 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 }  # fmt: skip
 SECONDS = 420
 """A mutant whose tests take longer is called caught: it may never end."""
+QUICK = ("-m", "not compiles")
+"""What leaves out the tests that compile."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +266,7 @@ def test_name(line: str) -> str:
     return line.strip().rpartition(" (")[0]
 
 
-def reach(mutants: list[Mutant], checkout: Path, workers: int) -> dict[str, Any]:
+def reach(mutants: list[Mutant], checkout: Path, workers: int, only: Sequence[str]) -> dict[str, Any]:
     """Run the suite once with marks; return the tests that reach each mutant, and the time of each test."""
     with tempfile.TemporaryDirectory() as name:
         target, hits, report = copied(checkout, Path(name)), Path(name) / "hits", Path(name) / "report.xml"
@@ -273,7 +279,7 @@ def reach(mutants: list[Mutant], checkout: Path, workers: int) -> dict[str, Any]
         ended = run_tests(
             target,
             ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", f"--junitxml={report}",
-             "-o", "junit_family=xunit1"],
+             "-o", "junit_family=xunit1", *only],
             MUTANTS_REACH=_REACH.format(folder=str(hits)),
         )  # fmt: skip
         print(ended.stdout[-3000:] if ended else "")
@@ -290,7 +296,9 @@ def reach(mutants: list[Mutant], checkout: Path, workers: int) -> dict[str, Any]
         return {"reached": reached, "times": times}
 
 
-def try_mutant(mutant: Mutant, target: Path, tests: list[str], times: dict[str, float]) -> dict[str, Any]:
+def try_mutant(
+    mutant: Mutant, target: Path, tests: list[str], times: dict[str, float], only: Sequence[str]
+) -> dict[str, Any]:
     """Put a mutant into a copy, run what reaches it, and take it out again."""
     file = target / mutant.path
     before = file.read_text(encoding="utf-8")
@@ -306,7 +314,7 @@ def try_mutant(mutant: Mutant, target: Path, tests: list[str], times: dict[str, 
         near = [str(folder.relative_to(target)) for folder in [target / "tests" / room] if folder.is_dir()]
         for selection in (quickest[:40], quickest[40:400], files, near if not tests else []):
             if selection:
-                ended = run_tests(target, ["-x", "-n", "2", "--dist", "loadfile", *selection], SECONDS)
+                ended = run_tests(target, ["-x", "-n", "2", "--dist", "loadfile", *only, *selection], SECONDS)
                 if ended is None or ended.returncode not in (0, 5):
                     words = [] if ended is None else ended.stdout.splitlines()
                     failed = next((line for line in words if line.startswith(("FAILED", "ERROR"))), "no end")
@@ -328,7 +336,11 @@ def main() -> None:
         running = verbs.add_parser(verb)
         for name in ("mutants", "checkout", "reached", *(["results"] if verb == "try" else [])):
             running.add_argument(name, type=Path)
-        running.add_argument("--workers", type=int, default=3)
+        running.add_argument("--quick", action="store_true")
+        if verb == "reach":
+            running.add_argument("--workers", type=int, default=3)
+        else:
+            running.add_argument("--minutes", type=float, default=25.0)
     verbs.add_parser("compare").add_argument("results", type=Path, nargs="+")
     options = parser.parse_args()
     if options.verb == "choose":
@@ -339,22 +351,25 @@ def main() -> None:
         compare(options.results)
         return
     mutants = [Mutant(**one) for one in json.loads(options.mutants.read_text())]
-    checkout = options.checkout.resolve()
+    checkout, only = options.checkout.resolve(), QUICK if options.quick else ()
     if options.verb == "reach":
-        options.reached.write_text(json.dumps(reach(mutants, checkout, options.workers)))
+        options.reached.write_text(json.dumps(reach(mutants, checkout, options.workers, only)))
         return
     known = json.loads(options.reached.read_text())
     results = json.loads(options.results.read_text()) if options.results.exists() else []
+    end = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as name:
         target = copied(checkout, Path(name))
+        tried = {one["number"] for one in results}
         for mutant in mutants:
-            if all(one["number"] != mutant.number for one in results):
+            if mutant.number not in tried and time.monotonic() < end:
                 tests = known["reached"].get(str(mutant.number), [])
-                results.append(try_mutant(mutant, target, tests, known["times"]))
+                results.append(try_mutant(mutant, target, tests, known["times"], only))
                 options.results.write_text(json.dumps(results, indent=1))
                 print(
                     mutant.number, mutant.path, results[-1]["verdict"], results[-1].get("by", ""), flush=True
                 )
+    print(f"{len(results)} of {len(mutants)} were tried")
 
 
 def compare(paths: list[Path]) -> None:

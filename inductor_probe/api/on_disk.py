@@ -57,6 +57,27 @@ class GraphOnDisk:
         """What code was generated from: neither the nodes before fusion nor the FX graph before passes."""
         return read_graph(self.folder, self.run.manifest, earlier=False)
 
+    @cached_property
+    def matched_log(self) -> Matched:
+        """The part of the run's fusion log that is about this graph."""
+        from inductor_probe.analysis.fusion.log import match_log
+
+        graphs = self.run.graphs
+        place = next(number for number, other in enumerate(graphs) if other.path == self.path)
+        return match_log(
+            self.compiled, place, self.run.logs, lambda: [other.compiled for other in graphs], len(graphs)
+        )
+
+    @cached_property
+    def fusion_decisions(self) -> tuple[Decision, ...]:
+        """The decisions about fusion: as recorded, or else as torch's log has them."""
+        from inductor_probe.analysis.fusion.decisions import logged_decisions
+
+        recorded = self.compiled.decisions
+        if recorded is not None and "fusion" in recorded.recorders:
+            return tuple(one for one in recorded.decisions if one.kind == "fusion")
+        return logged_decisions(self.compiled, self.matched_log.log)
+
     @property
     def short_name(self) -> str:
         """What finds the graph from the working folder: `gpt_block:1`, its name, or its path."""
@@ -234,18 +255,8 @@ def causes_of(graph: GraphOnDisk, names: Sequence[str] = (), kinds: Collection[s
 
     recorded = graph.compiled.decisions
     is_recorded = recorded is not None and "fusion" in recorded.recorders
-    logged = None if is_recorded or matched_log(graph).log is None else fusion_decisions(graph)
+    logged = None if is_recorded or graph.matched_log.log is None else graph.fusion_decisions
     return graph_causes(graph.compiled, names, kinds, graph.times, logged)
-
-
-def fusion_decisions(graph: GraphOnDisk) -> tuple[Decision, ...]:
-    """Return the decisions about fusion: as recorded, or else as torch's log has them."""
-    from inductor_probe.analysis.fusion.decisions import logged_decisions
-
-    recorded = graph.compiled.decisions
-    if recorded is not None and "fusion" in recorded.recorders:
-        return tuple(one for one in recorded.decisions if one.kind == "fusion")
-    return logged_decisions(graph.compiled, matched_log(graph).log)
 
 
 def with_compiler(row: GraphCauses, graph: GraphOnDisk) -> GraphCauses:
@@ -266,14 +277,3 @@ def concerned_kernels(row: GraphCauses) -> frozenset[str]:
     """Return the names of the kernels that a subject is, or belongs to."""
     asked = {subject.name for subject in row.asked if subject.type == "kernel"}
     return frozenset(asked.union(*(cause.kernels for cause in row.causes)))
-
-
-def matched_log(graph: GraphOnDisk) -> Matched:
-    """Return the part of the run's fusion log that is about a graph."""
-    from inductor_probe.analysis.fusion.log import match_log
-
-    graphs = graph.run.graphs
-    place = next(number for number, other in enumerate(graphs) if other.path == graph.path)
-    return match_log(
-        graph.compiled, place, graph.run.logs, lambda: [other.compiled for other in graphs], len(graphs)
-    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import astuple, replace
 
-from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk, causes_of, fusion_decisions, matched_log
+from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk, causes_of
 from inductor_probe.discovery.dump_processes import name_of_process
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.files import read_text
@@ -98,7 +98,7 @@ class Session(Shown):
         from inductor_probe.api.rows import FusionRows
 
         def rows_of(graph: GraphOnDisk) -> Iterable[FusionRow]:
-            compiled, log, decisions = graph.compiled, matched_log(graph), fusion_decisions(graph)
+            compiled, log, decisions = graph.compiled, graph.matched_log, graph.fusion_decisions
             names = [name for name in (first, second) if name is not None]
             why = partial(causes_of, graph, names, ("fusion",))
             if first is None:

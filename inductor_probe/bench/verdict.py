@@ -51,7 +51,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from inductor_probe.bench.intervals import Estimate, estimate, t_quantile
+from inductor_probe.bench.intervals import Estimate, estimate, middle_of, t_quantile
 from inductor_probe.bench.sample_remarks import sample_remarks, widening_remarks
 from inductor_probe.harness.budget import PROCESSES
 from inductor_probe.model.comparison import Comparison, Verdict
@@ -181,10 +181,10 @@ def _hidden(
     """
     readings = []
     if all(2 * len(calm) >= len(quads) for quads, calm in zip(processes, used, strict=True)):
-        readings.append([[statistics.median(_scores(quads, guard=False))] for quads in processes])
+        readings.append([statistics.median(_scores(quads, guard=False)) for quads in processes])
     if busy:
-        readings.append([[_fastest_score(quads)] for quads in used])
-    return max((abs(estimate(reading).middle - plain.middle) for reading in readings), default=0.0)
+        readings.append([_fastest_score(quads) for quads in used])
+    return max((abs(middle_of(reading) - plain.middle) for reading in readings), default=0.0)
 
 
 def _fastest_score(quads: Sequence[Quad]) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from typing import Any
 
@@ -231,12 +231,17 @@ def _table_html(head: str, rows: Sequence[str]) -> str:
 def _code(code: Code) -> str:
     """Return code with the colours of its language."""
     text = code.text.strip("\n")
-    if not code.language or len(text) > _MOST_COLOURED:
-        return f'<pre class="ip-code">{escaped(text)}</pre>'
-    tokens = list(_lexer(code.language).get_tokens(text))
+    coloured = code.language and len(text) <= _MOST_COLOURED
+    return f'<pre class="ip-code">{_tokens(code.language, text) if coloured else escaped(text)}</pre>'
+
+
+@lru_cache(maxsize=64)
+def _tokens(language: str, text: str) -> str:
+    """Return the text with a span for each token; pages of a graph's nodes have the same kernels."""
+    tokens = list(_lexer(language).get_tokens(text))
     kind, last = tokens.pop()  # a lexer ends the last line
     tokens.append((kind, last.rstrip("\n")))
-    return f'<pre class="ip-code">{"".join(_span(_class_of(kind), part) for kind, part in tokens)}</pre>'
+    return "".join(_span(_class_of(kind), part) for kind, part in tokens)
 
 
 def _formula(formula: Formula) -> str:

@@ -96,13 +96,6 @@ def test_annotations_of_every_fixture_hold(folder: Path) -> None:
     check(read_at(folder))
 
 
-def test_annotations_of_the_whole_corpus_hold(corpus: Path) -> None:
-    folders = sorted(path.parent for path in corpus.glob("**/torchinductor/*/output_code.py"))
-    assert folders
-    for folder in folders:
-        check(read_at(folder))
-
-
 def test_stores_name_the_buffer_behind_memory_that_several_share(read: Read) -> None:
     graph = read("torch-2.2.2-cpu/inplace_mutation")
     (kernel,) = kernels_of(graph)

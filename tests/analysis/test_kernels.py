@@ -57,13 +57,6 @@ def test_every_kernel_of_every_fixture_has_its_facts(folder: Path) -> None:
     check(read_at(folder))
 
 
-def test_every_kernel_of_the_corpus_has_its_facts(corpus: Path) -> None:
-    folders = sorted(path.parent for path in corpus.glob("**/torchinductor/*/output_code.py"))
-    assert folders
-    for folder in folders:
-        check(read_at(folder))
-
-
 def test_a_triton_reduction(read: Read) -> None:
     row = rows(read("torch-2.11.0-cuda/layernorm_grad", 0))["triton_per_fused_gelu_native_layer_norm_0"]
     assert (row.backend, row.kind, row.reductions) == ("triton", "persistent_reduction", 2)

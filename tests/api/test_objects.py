@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import inductor_probe as ip
+from inductor_probe.analysis.fusion import log
 from tests.conftest import DUMPS
 
 ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
@@ -57,3 +59,20 @@ def test_problems_travel_with_the_rows(tmp_path: Path) -> None:
     rows = ip.layouts(None, copy)
     assert [row.buffer for row in rows if row.producer] == ["buf0", "buf1", "buf2", "buf3"]
     assert any("not understood" in problem.message and problem.span for problem in rows.problems)
+
+
+def test_a_graph_matches_the_fusion_log_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question about a name did so anew."""
+    matched: list[int] = []
+    match = log.match_log
+
+    def counted(*arguments: Any) -> Any:
+        matched.append(1)
+        return match(*arguments)
+
+    monkeypatch.setattr(log, "match_log", counted)
+    graph = ip.open_run(ANTIALIAS).graphs[0]
+    for _ in range(2):
+        graph.fusion("op0")
+        graph.why("op0")
+    assert len(matched) == 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inductor_probe.bench.intervals import estimate, t_distribution, t_quantile
+from inductor_probe.bench.intervals import estimate, middle_of, t_distribution, t_quantile
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,11 @@ def test_quantiles_of_students_t_are_those_of_the_tables(
 @given(st.floats(0, 50), st.integers(1, 12))
 def test_students_t_grows_from_a_half_to_one(value: float, freedom: int) -> None:
     assert 0.5 <= t_distribution(value, freedom) <= t_distribution(value + 1, freedom) <= 1
+
+
+@given(st.lists(st.floats(-2, 2), min_size=1, max_size=12))
+def test_the_middle_of_medians_is_that_of_their_estimate(medians: list[float]) -> None:
+    assert middle_of(medians) == estimate([[median] for median in medians]).middle
 
 
 @pytest.mark.parametrize(("between", "processes"), [(0.0, 3), (0.001, 3), (0.01, 3), (0.01, 5), (0.07, 3)])

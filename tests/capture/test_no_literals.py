@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from torch._inductor.ops_handler import OpsHandler
 
 from inductor_probe.capture import recorders
 from inductor_probe.capture.events import EventLog
@@ -83,6 +82,8 @@ def texts(tree: ast.AST) -> set[str]:
 
     Not those that name operations of a loop body, `load` or `store`: by these its nodes are read.
     """
+    from torch._inductor.ops_handler import OpsHandler  # noqa: PLC0415 - all workers import this file
+
     compared: list[ast.AST] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):

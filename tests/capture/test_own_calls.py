@@ -125,6 +125,7 @@ def test_the_script_runs_up_to_the_call_and_no_further(
         ("import torch; torch.compile(torch.sin)", "not-called"),
     ],
 )
+@pytest.mark.usefixtures("warm_here")
 def test_why_a_script_gives_no_call(text: str, code: str, tmp_path: Path) -> None:
     """A script that compiles nothing, fails, or ends its process is said to."""
     script = tmp_path / "script.py"

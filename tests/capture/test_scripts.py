@@ -86,6 +86,7 @@ def test_case_on_a_script_without_cases_is_refused_before_it_runs(plain: Path, t
     ("cases", "knobs", "says"),
     [((), {"nope": "1"}, "has no knob 'nope'"), (("slised",), {}, "no case 'slised'")],
 )
+@pytest.mark.usefixtures("warm_here")
 def test_what_a_scenario_refuses_leaves_no_run(
     cases: tuple[str, ...], knobs: dict[str, str], says: str, tmp_path: Path
 ) -> None:

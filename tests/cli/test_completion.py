@@ -14,6 +14,7 @@ import pytest
 from inductor_probe.cli import VERBS
 from tests.builders import manifest_text
 from tests.cli.test_options import PYTHON_NAMES
+from tests.conftest import Probe
 from tests.discovery.test_discover import FIRST, LATEST
 from tests.dumps import run_in
 
@@ -33,25 +34,21 @@ def here(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def asked(line: str) -> dict[str, str]:
+    """Return the variables by which bash asks for what may stand at the end of a line."""
+    return {
+        "_PROBE_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+    }
+
+
 @pytest.fixture
-def offered(here: Path) -> Callable[[str], list[str]]:
+def offered(here: Path, probe: Probe) -> Callable[[str], list[str]]:
     def _offered(line: str) -> list[str]:
-        words = line.split(" ")
-        ended = subprocess.run(
-            [PROBE],
-            cwd=here,
-            env={
-                **os.environ,
-                "_PROBE_COMPLETE": "bash_complete",
-                "COMP_WORDS": line,
-                "COMP_CWORD": str(len(words) - 1),
-            },
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert ended.stderr == ""
-        return [word.partition(",")[2] for word in ended.stdout.split()]
+        ran = probe(cwd=here, **asked(line))
+        assert (ran.status, ran.err) == (0, "")
+        return [word.partition(",")[2] for word in ran.out.split()]
 
     return _offered
 
@@ -102,15 +99,24 @@ def test_completion_knows_what_may_stand_there(
     assert some <= set(words)
 
 
-def test_what_cannot_be_read_offers_nothing_and_says_nothing(here: Path) -> None:
+def test_the_installed_command_offers_what_its_fork_does(
+    here: Path, offered: Callable[[str], list[str]]
+) -> None:
+    line = "probe layouts b"
+    ended = subprocess.run(
+        [PROBE], cwd=here, env={**os.environ, **asked(line)}, capture_output=True, text=True, check=True
+    )
+    assert ended.stderr == ""
+    assert [word.partition(",")[2] for word in ended.stdout.split()] == offered(line) != []
+
+
+def test_what_cannot_be_read_offers_nothing_and_says_nothing(
+    here: Path, offered: Callable[[str], list[str]]
+) -> None:
     shutil.rmtree(here / "torch_compile_debug")
     (here / "torch_compile_debug").touch()
-    for line in ("probe layouts b", "probe show op0 x", "probe dump nowhere.py --case c"):
-        environment = {"_PROBE_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": "2"}
-        ended = subprocess.run(
-            [PROBE], cwd=here, env={**os.environ, **environment}, capture_output=True, text=True, check=True
-        )
-        assert ended.stderr == ""
+    assert offered("probe layouts b") == offered("probe show op0 x") == []
+    assert offered("probe dump nowhere.py --case c") == []
 
 
 def test_dir_of_the_package_shows_the_verbs() -> None:

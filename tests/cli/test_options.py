@@ -15,6 +15,7 @@ from inductor_probe import cli
 from inductor_probe.cli.options import parameters_of, typed_values
 from inductor_probe.options import verb as options_verb
 from inductor_probe.options.fields import input_schema, options_of, words_of
+from tests.schemas import check_schema
 
 VERBS = [verb for verbs in cli.VERBS.values() for verb in verbs]
 OF_THE_ANSWER = {"output_format", "json", "json_schema", "fields", "limit", "compact", "github", "help_all"}
@@ -159,7 +160,7 @@ def test_no_text_is_typed_twice() -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_schema_is_one(verb: str) -> None:
     schema = input_schema(record_of(verb))
-    jsonschema.Draft202012Validator.check_schema(schema)
+    check_schema(schema)
     required = [option for option in options_of(record_of(verb)) if option.default is NODEFAULT]
     asked = {option.name: ["latest"] if option.is_list else "latest" for option in required}
     jsonschema.validate(asked, schema)

@@ -170,12 +170,14 @@ def test_a_bench_file_of_another_probe_is_made_afresh_and_runs(sent: Path) -> No
     require_trust(graph, trust=False)
 
 
+@pytest.mark.usefixtures("warm_here")
 def test_ones_own_comments_and_edits_run_where_the_dump_was_made(mine: Path, marker: Path) -> None:
     rewrite(mine, lambda text: first(text, f"# a comment of mine\n{code(marker)}"))
     assert probe(["bench-kernel", str(mine), "--budget", "300ms"]) == 2, "it ended without results"
     assert marker.is_dir()
 
 
+@pytest.mark.usefixtures("warm_here")
 def test_what_was_judged_is_run_whatever_is_swapped_meanwhile(
     mine: Path, marker: Path, tmp_path: Path
 ) -> None:

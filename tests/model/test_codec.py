@@ -34,6 +34,7 @@ from inductor_probe.model.codec import (
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.span import Problem, Span
+from tests.schemas import check_schema
 
 
 class Leaf(Struct, frozen=True):
@@ -193,7 +194,7 @@ NOT_WRITTEN = {"CompiledGraph", "Op", "Block", "LoopBody", "SchedulerNode"}
 
 @pytest.mark.parametrize("kind", [kind for kind in records() if kind.__name__ not in NOT_WRITTEN])
 def test_every_record_has_a_valid_schema(kind: type) -> None:
-    jsonschema.Draft202012Validator.check_schema(json_schema(kind))
+    check_schema(json_schema(kind))
 
 
 # A record of records is large: hypothesis draws some that it cannot hold, and has no say in that.

@@ -8,23 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Dotted, LoopBody, Op, Ref, SchedulerNode, Value
 from inductor_probe.reader import blocks
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.conftest import all_graph_dirs
+from tests.dumps import read_at
 
 GRAPHS = all_graph_dirs()
 
 
 @pytest.mark.parametrize("folder", GRAPHS, ids=lambda folder: f"{folder.parents[3].name}-{folder.name}")
 def test_nothing_of_a_dump_is_left_unread(folder: Path) -> None:
-    assert_all_is_read(folder)
+    assert_all_is_read(folder, read_at(folder))
 
 
-def assert_all_is_read(folder: Path) -> None:
-    graph_folder = graph_dir(folder)
-    assert graph_folder is not None
-    graph = read_graph(graph_folder)
+def assert_all_is_read(folder: Path, graph: CompiledGraph) -> None:
     assert not graph.problems
     assert {file.path.name: file.unread for file in graph.files if file.unread} == {}
     for path in sorted(folder.glob("ir_*_fusion*.txt")):  # a file for each subgraph, too
@@ -39,15 +37,6 @@ def assert_all_is_read(folder: Path) -> None:
             for leaf in top.leaves():
                 assert leaf.fields == ()
                 _assert_body_says_its_lines(leaf, lines)
-
-
-def test_nothing_of_the_corpus_is_left_unread(corpus: Path) -> None:
-    count = 0
-    for path in corpus.glob("*/*/torch_compile_debug/run_*/torchinductor/*"):
-        if graph_dir(path):
-            assert_all_is_read(path)
-            count += 1
-    assert count > 330
 
 
 def _assert_body_says_its_lines(node: SchedulerNode, lines: list[str]) -> None:

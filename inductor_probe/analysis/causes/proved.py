@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.layouts import layout_rows
 from inductor_probe.analysis.work import node_traffic
@@ -36,8 +36,13 @@ Proved = tuple[DecisionKind, Remark, tuple[str, ...]]
 """The kind of decision, what is proved, and the unfused nodes that it is about."""
 
 
-def proved(graph: CompiledGraph) -> Iterator[Proved]:
-    """Yield what is proved of the decisions in a graph."""
+@once_per_graph
+def proved(graph: CompiledGraph) -> tuple[Proved, ...]:
+    """Return what is proved of the decisions in a graph; each question about a name asks for all of it."""
+    return tuple(_proved(graph))
+
+
+def _proved(graph: CompiledGraph) -> Iterator[Proved]:
     for row in kernel_rows(graph):
         for remark in row.remarks:
             if kind := _KINDS.get(remark.code):
