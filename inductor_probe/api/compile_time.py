@@ -12,6 +12,7 @@ from inductor_probe.api.verbs import open_target
 from inductor_probe.errors import NotFoundError, UnreadableError
 from inductor_probe.model.compile_log import CompileLog
 from inductor_probe.model.compile_time import CompileTimeOutput, CompileTimes
+from inductor_probe.model.record import collected
 from inductor_probe.options.programs import CompileTimeOptions
 from inductor_probe.options.verb import Progress, takes
 from inductor_probe.report.document import Document
@@ -110,12 +111,10 @@ def _of_script(script: Path, options: CompileTimeOptions, progress: Progress) ->
     if not cold.regions:
         raise UnreadableError(f"{script} compiled nothing, or torch says nothing of the time that it took")
     warm = warm_compile(again[0], cold) if again and statuses[0] == statuses[1] else None
-    made = _rows([compile_times(str(script), cold, None, dumped=False, warm=warm)], [cold])
-    for number, status in enumerate(statuses):
-        if status and not (number and statuses[0]):
-            which = "with full caches it" if number else f"{script}"
-            progress.say(f"{which} ended with status {status}: what follows was compiled until then")
-    return made
+    if again and warm is None:
+        progress.say(f"with these caches it ended with status {statuses[1]}, without them with {statuses[0]}")
+    row = compile_times(str(script), cold, None, dumped=False, warm=warm, exit_status=statuses[0])
+    return _rows([row], [cold])
 
 
 def _joined(traces: Iterable[Path]) -> CompileLog:
@@ -128,6 +127,8 @@ def _joined(traces: Iterable[Path]) -> CompileLog:
         tuple(row for log in logs for row in log.metrics),
         tuple(cache for log in logs for cache in log.caches),
         tuple(build for log in logs for build in log.builds),
-        {digest: name for log in logs for digest, name in log.kernels.items()},
+        collected(
+            (digest, one) for log in logs for digest, of_text in log.kernels.items() for one in of_text
+        ),
         tuple(row for log in logs for row in log.guards),
     )

@@ -25,14 +25,21 @@ class Region(Struct, frozen=True):
     ended: bool = True
 
 
+class KeyPart(Struct, frozen=True):
+    """A part of the key of a cache: torch's digest of it, and its text (of the graph all of its code)."""
+
+    digest: str
+    text: str
+
+
 class LoggedCache(Struct, frozen=True):
-    """An answer of a cache of graphs at a time, and each part of the key by its name, or its digest."""
+    """An answer of a cache of graphs at a time, with the parts of the key by their names."""
 
     compile_id: str
     time: float
     result: str
     reason: str
-    parts: Mapping[str, str]
+    parts: Mapping[str, KeyPart]
 
 
 class LoggedBuild(Struct, frozen=True):
@@ -50,13 +57,13 @@ class CompileLog(Struct, frozen=True):
     """All that a trace log says of the time of compiles.
 
     Attributes:
-        metrics: of each compile that ended, as torch writes them. kernels: by digest `(name, compile id)`, of
-            all graphs; None where several have this text. guards: the tree of each, with its compile id.
+        metrics: of each compile that ended, as torch writes them. kernels: by digest `(name, compile id)` of
+            each graph that has this text. guards: the tree of each, with its compile id.
     """
 
     regions: tuple[Region, ...]
     metrics: tuple[Mapping[str, Any], ...]
     caches: tuple[LoggedCache, ...]
     builds: tuple[LoggedBuild, ...]
-    kernels: Mapping[str, tuple[str, str] | None]
+    kernels: Mapping[str, tuple[tuple[str, str], ...]]
     guards: tuple[tuple[str, str], ...] = ()

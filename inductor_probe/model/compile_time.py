@@ -70,8 +70,9 @@ class CacheLookup(Struct, frozen=True):
 
     Attributes:
         reason: why it was not asked, as torch says it.
-        differs: where it missed, the parts of the key that an earlier one of the same graph has otherwise, as
-            torch names them: `inductor_config[cpp.threads]: 1, and 2 before`. None: there was no such one.
+        differs: where it missed, the parts of the key that the most similar earlier one has otherwise, as
+            torch names them: `inductor_config[cpp.threads]: 1, and 2 before`, and lines of the graph. None:
+            there was none of a graph like it.
     """
 
     result: CacheResult
@@ -127,7 +128,7 @@ class WarmCompile(Struct, frozen=True):
     Attributes:
         seconds: of its compiles. phases: of these, the longest first.
         hits, misses, bypassed: compiles whose graph the cache had, lacked, was not asked for.
-        reasons: why one was missed or not asked for, each once, as `CacheLookup` says it.
+        reasons: by function why one was missed or not asked for, each once, as `CacheLookup` says it.
     """
 
     seconds: float
@@ -147,6 +148,7 @@ class CompileTimes(Struct, frozen=True):
         seconds: of all compiles. phases, regions: of all of them, the longest first.
         builds: the longest first; `build_seconds` is the sum of all, which run beside each other.
         warm: None of a run, and where the script ended otherwise the second time.
+        exit_status: of the script, or minus the signal that ended it; None where that is not known.
     """
 
     subject: str
@@ -158,6 +160,7 @@ class CompileTimes(Struct, frozen=True):
     builds: tuple[Build, ...] = ()
     build_seconds: float = 0.0
     warm: WarmCompile | None = None
+    exit_status: int | None = None
 
 
 class CompileTimeOutput(Output, frozen=True, kw_only=True):

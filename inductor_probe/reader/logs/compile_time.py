@@ -22,7 +22,7 @@ from typing import Any
 from msgspec import Struct
 
 from inductor_probe.files import object_of
-from inductor_probe.model.compile_log import CompileLog, LoggedBuild, LoggedCache, Region
+from inductor_probe.model.compile_log import CompileLog, KeyPart, LoggedBuild, LoggedCache, Region
 from inductor_probe.model.compile_time import BUILD_ARTIFACT, kernel_digest
 from inductor_probe.reader.logs.trace import log_lines
 from inductor_probe.reader.output_code import parse_output_code
@@ -33,8 +33,6 @@ _KEYS = (
 )  # fmt: skip
 _CACHE = re.compile(r"(?:fx_graph|autograd)_cache_(\w+)")
 _NO_ID = "None"
-_LONGEST_VALUE = 60
-"""Characters of a part of a key that is shown as it is; of a longer one only its digest is compared."""
 
 
 def read_compile_log(log: Path) -> CompileLog:
@@ -44,7 +42,7 @@ def read_compile_log(log: Path) -> CompileLog:
     metrics: list[Mapping[str, Any]] = []
     caches: list[LoggedCache] = []
     builds: list[LoggedBuild] = []
-    kernels: dict[str, tuple[str, str] | None] = {}
+    kernels: dict[str, tuple[tuple[str, str], ...]] = {}
     guards: list[tuple[str, str]] = []
     last = 0.0
     for header, payload in _entries(log):
@@ -55,7 +53,7 @@ def read_compile_log(log: Path) -> CompileLog:
             guards.append((_compile_id(header), payload))
         elif "inductor_output_code" in header:
             for digest, name in _kernels(payload):
-                kernels[digest] = None if digest in kernels else (name, _compile_id(header))
+                kernels[digest] = (*kernels.get(digest, ()), (name, _compile_id(header)))
         elif isinstance(artifact := header.get("artifact"), dict):
             if artifact.get("name") == BUILD_ARTIFACT and (build := _build(object_of(payload))):
                 builds.append(build)
@@ -141,12 +139,12 @@ def _event(event: Mapping[str, Any]) -> tuple[str, str, float, Mapping[str, Any]
 
 def _cache(result: str, compile_id: str, time: float, args: Mapping[str, Any]) -> LoggedCache:
     """Read an answer of `AOTAutogradCache` or `FxGraphCache`: parts of a key are `[digest] name: value`."""
-    parts: dict[str, str] = {}
+    parts: dict[str, KeyPart] = {}
     components = args.get("components")
     for text in components if isinstance(components, list) else ():
         digest, _, rest = str(text).partition("] ")
         part, _, value = rest.partition(": ")
-        parts[part] = value if len(value) <= _LONGEST_VALUE else digest.lstrip("[")
+        parts[part] = KeyPart(digest.lstrip("["), value)
     reason = args.get("cache_bypass_reason")
     return LoggedCache(compile_id, time, result, str(reason or ""), parts)
 

@@ -93,6 +93,9 @@ def _page(row: CompileTimes, most: int | None) -> Iterator[Block]:
     yield Heading([f"{row.subject}: ", (took, "bold"), f" in {counted(len(row.compiles), 'compile')}"])
     if row.dumped:
         yield Line(("of a dump: with empty caches, debug files, and what records decisions", "dim"))
+    if row.exit_status:
+        text = f"the script ended with status {row.exit_status}: this is what was compiled until then"
+        yield RemarkLine("missed", text)
     if not row.phases:
         return
     yield from _longest(row)
@@ -217,7 +220,7 @@ def cache_sentence(cache: CacheLookup) -> str:
         return ""
     shown = "; ".join(cache.differs[:3])
     more = f"; and {len(cache.differs) - 3} more" if len(cache.differs) > 3 else ""
-    return f"not in the cache, where the same graph has {shown}{more}"
+    return f"not in the cache, where the key most like it has another part: {shown}{more}"
 
 
 def _build_rows(builds: Sequence[Build]) -> list[list[Cell]]:
