@@ -18,6 +18,7 @@ from inductor_probe.model.compile_time import (
     CacheLookup,
     CacheResult,
     Compile,
+    CompileSummary,
     CompileTimes,
     Phase,
     PhaseTime,
@@ -87,6 +88,21 @@ def compile_times(
         build_seconds=sum(one.seconds for one in builds),
         warm=warm,
         exit_status=manifest.exit_status if manifest is not None else exit_status,
+    )
+
+
+def compile_summary(rows: Sequence[CompileTimes]) -> CompileSummary | None:
+    """Return what the compiles of all processes of a run took; None where nothing was timed."""
+    phases: defaultdict[Phase, float] = defaultdict(float)
+    for one in (part for row in rows for part in row.phases):
+        phases[one.phase] += one.seconds
+    if not phases:
+        return None
+    compiles = [one for row in rows for one in row.compiles]
+    again = [one.seconds for one in compiles if one.reason]
+    phase = max(phases, key=phases.__getitem__)
+    return CompileSummary(
+        sum(one.seconds for one in compiles), len(compiles), phase, phases[phase], len(again), sum(again)
     )
 
 

@@ -139,6 +139,48 @@ class WarmCompile(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
 
+GrowthVerdict: TypeAlias = Literal["faster", "alike", "slower", "constant", "undecided"]
+"""Against the program: as its operators grow, within the interval; `constant`: no growth was seen."""
+
+
+class GrowingPhase(Struct, frozen=True):
+    """How a phase grows with a number that the script is given, or the whole compile.
+
+    Attributes:
+        seconds: for each number, the median of its runs. runs: for each number all of them.
+        exponent: of `fixed + slope * number ** exponent`; None where no growth was seen. low, high: of the
+            interval of 95 % around it.
+        region: of the phase, the one whose time grows most.
+    """
+
+    phase: Phase | Literal["all"]
+    seconds: tuple[float, ...]
+    runs: tuple[tuple[float, ...], ...]
+    verdict: GrowthVerdict
+    exponent: float | None = None
+    low: float | None = None
+    high: float | None = None
+    region: str = ""
+
+
+class Growth(Struct, frozen=True):
+    """How compiling grows with a number that the script is given, against how the program grows with it.
+
+    Attributes:
+        numbers: smallest first. rounds: runs with each, one after the other, each with empty caches.
+        operators: for each number, of all graphs that dynamo made. exponent: of these; 0 where they are as
+            many with each.
+        phases: the whole, and each phase that has a share; those that take longest with the largest number
+            first.
+    """
+
+    numbers: tuple[int, ...]
+    rounds: int
+    operators: tuple[int, ...]
+    exponent: float
+    phases: tuple[GrowingPhase, ...]
+
+
 class CompileTimes(Struct, frozen=True):
     """All compiles of a run or of a script.
 
@@ -148,6 +190,7 @@ class CompileTimes(Struct, frozen=True):
         seconds: of all compiles. phases, regions: of all of them, the longest first.
         builds: the longest first; `build_seconds` is the sum of all, which run beside each other.
         warm: None of a run, and where the script ended otherwise the second time.
+        growth: of all numbers, in the row of the largest.
         exit_status: of the script, or minus the signal that ended it; None where that is not known.
     """
 
@@ -160,7 +203,24 @@ class CompileTimes(Struct, frozen=True):
     builds: tuple[Build, ...] = ()
     build_seconds: float = 0.0
     warm: WarmCompile | None = None
+    growth: Growth | None = None
     exit_status: int | None = None
+
+
+class CompileSummary(Struct, frozen=True):
+    """What the compiles of a run took, on one line.
+
+    Attributes:
+        seconds: of all `compiles`. phase: that takes most, and how long: `phase_seconds`.
+        again, again_seconds: compiles since a guard failed.
+    """
+
+    seconds: float
+    compiles: int
+    phase: Phase
+    phase_seconds: float
+    again: int = 0
+    again_seconds: float = 0.0
 
 
 class CompileTimeOutput(Output, frozen=True, kw_only=True):

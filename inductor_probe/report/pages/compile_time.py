@@ -8,7 +8,11 @@ from inductor_probe.model.compile_time import (
     Build,
     CacheLookup,
     Compile,
+    CompileSummary,
     CompileTimes,
+    GrowingPhase,
+    Growth,
+    GrowthVerdict,
     Guard,
     Phase,
     PhaseTime,
@@ -43,7 +47,70 @@ PHASES: dict[Phase, str] = {
 
 def compile_time_pages(rows: Sequence[CompileTimes], *, everything: bool = False) -> Iterator[Block]:
     """Yield a page for each run; with `everything` tables to their end."""
-    yield from apart(_page(row, None if everything else _MOST_ROWS) for row in rows)
+    grown = [_growth(row, row.growth) for row in rows if row.growth is not None]
+    yield from apart(grown or (_page(row, None if everything else _MOST_ROWS) for row in rows))
+
+
+def _growth(row: CompileTimes, growth: Growth) -> Iterator[Block]:
+    """Yield how compiling grows: a sentence, what grows faster than the program, and a table of phases."""
+    numbers = ", ".join(map(str, growth.numbers))
+    script = row.subject.rpartition(" with ")[0]
+    runs = counted(growth.rounds, "run")
+    yield Heading([f"{script} with {numbers}: ", (_whole(growth), "bold"), f" ({runs} with each)"])
+    for one in growth.phases:
+        if one.verdict == "faster" and one.phase != "all":
+            region = f", most of it {one.region}" if one.region else ""
+            text = f"{PHASES[one.phase]}: {_power(one)} grows faster than the program{region}"
+            yield RemarkLine("missed", text)
+    yield Line()
+    columns = (
+        Column("phase", fold="never"),
+        *(Column(f"n = {number}", right=True, fold="never") for number in growth.numbers),
+        Column("grows as", fold="never"),
+        Column("than the program", rank=1),
+    )
+    program: list[Cell] = ["operators", *map(str, growth.operators), f"n^{growth.exponent:.2g}", ""]
+    if not growth.exponent:
+        program[-2] = "as many"
+    rows: list[list[Cell]] = [
+        [
+            ("all of it", "bold") if one.phase == "all" else PHASES[one.phase],
+            *map(duration, one.seconds),
+            _power(one),
+            _VERDICTS[one.verdict],
+        ]
+        for one in growth.phases
+    ]
+    yield Table(columns, [program, *rows], 2)
+    text = "n^x of fixed + slope * n^x: x, and the interval of 95 % that its runs leave"
+    yield Line((text, "dim"), 2)
+
+
+_VERDICTS: dict[GrowthVerdict, str] = {
+    "faster": "faster", "alike": "alike", "slower": "slower", "constant": "", "undecided": "undecided",
+}  # fmt: skip
+
+
+def _whole(growth: Growth) -> str:
+    whole = next(one for one in growth.phases if one.phase == "all")
+    ends = f"{duration(whole.seconds[0])} to {duration(whole.seconds[-1])}"
+    what = "no growth was seen" if whole.exponent is None else f"compiling grows as {_power(whole)}"
+    than = f"the program as n^{growth.exponent:.2g}" if growth.exponent else "the program does not grow"
+    return f"{what}, {than}: {ends}"
+
+
+def _power(one: GrowingPhase) -> str:
+    if one.exponent is None:
+        return "no growth seen"
+    return f"n^{one.exponent:.1f} ({one.low:.1f} to {one.high:.1f})"
+
+
+def summary_sentence(one: CompileSummary) -> str:
+    """`compiling took 13.4 s in 9 compiles, 54% of it: waiting for compilers; ...`."""
+    share = _share(one.phase_seconds, one.seconds)
+    text = f"compiling took {duration(one.seconds)} in {counted(one.compiles, 'compile')}"
+    again = f"; {duration(one.again_seconds)} of it since guards failed" if one.again else ""
+    return f"{text}, {share} of it: {PHASES[one.phase]}{again}"
 
 
 def guard_pages(rows: Sequence[CompileTimes]) -> Iterator[Block]:
