@@ -11,7 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast, get_args
 
-from inductor_probe.model.compile_log import CompileLog, KeyPart, LoggedCache, Region
+from inductor_probe.model.compile_log import (
+    CompileLog,
+    Frame,
+    KeyPart,
+    LoggedCache,
+    LoggedSpecialisation,
+    Region,
+)
 from inductor_probe.model.compile_time import (
     Build,
     BuildKind,
@@ -23,11 +30,12 @@ from inductor_probe.model.compile_time import (
     Phase,
     PhaseTime,
     RegionTime,
+    Specialisation,
     WarmCompile,
 )
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.record import grouped
-from inductor_probe.reader.logs.guards import guards_of
+from inductor_probe.reader.logs.guards import guards_of, user_name
 
 _PHASES: Sequence[tuple[str, Phase]] = (
     (r"PyCodeCache.*|GraphLowering\.compile_to_fn|.*load_by_key.*", "loading"),
@@ -49,7 +57,7 @@ _PHASES: Sequence[tuple[str, Phase]] = (
 """Names of regions, as `re.fullmatch` takes them; the first that fits counts."""
 _RESULTS = frozenset(get_args(CacheResult))
 _FRAME = re.compile(r"Line: (?P<line>\d+), Name: (?P<name>.*), Filename: (?P<file>.*)")
-_OF_TORCH = re.compile(r"(?:^|/)torch/(?:_\w+|nn)/")
+_OF_TORCH = re.compile(r"(?:^|/)torch/(?:_\w+|nn|optim|utils|fx|autograd|distributed)/")
 _BACKWARD = "entire_backward_compile"
 _GRAPH = "gm"
 """The part of a cache's key that is the graph itself, as the code of an FX graph."""
@@ -156,6 +164,8 @@ def _compiles(
     """Yield each outermost region with what is in it: a forward and its backward are two of one id."""
     metrics = grouped(log.metrics, lambda row: (str(row.get("compile_id")), row.get("is_forward") is False))
     trees = grouped(log.guards, lambda guard: guard[0])
+    starts = dict(log.starts)
+    constants = grouped(log.specialisations, lambda one: one.compile_id)
     inside: list[Region] = []
     forwards: dict[str, tuple[str, str]] = {}
     for region in log.regions:  # in the order of their ends
@@ -185,8 +195,24 @@ def _compiles(
             reason=str(row.get("recompile_reason") or ""),
             cache=_lookup(asked, before) if asked else None,
             failed=str(row.get("fail_type") or ""),
+            called=_caller(starts.get(region.compile_id, ())),
+            specialised=tuple(_specialised(constants.get(region.compile_id, ()))) if not backward else (),
         )
         inside = []
+
+
+def _specialised(logged: Iterable[LoggedSpecialisation]) -> Iterator[Specialisation]:
+    for one in logged:
+        frame = next((frame for frame in reversed(one.frames) if not _OF_TORCH.search(frame.file)), None)
+        where = f"{frame.file}:{frame.line}" if frame else ""
+        for source in one.sources:
+            yield Specialisation(user_name(source), one.value, where, frame.code if frame else "")
+
+
+def _caller(stack: Sequence[Frame]) -> str:
+    """Return the line that called what is compiled: the innermost of the user's below it."""
+    callers = (one for one in reversed(stack[:-1]) if not _OF_TORCH.search(one.file))
+    return next((f"{one.file}:{one.line}" for one in callers), "")
 
 
 def _user_frame(row: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -49,7 +49,7 @@ class CompileTimeRows(Rows[CompileTimes]):
         from inductor_probe.report.pages.compile_time import compile_time_pages, guard_pages
 
         if guards:
-            return guard_pages(self)
+            return guard_pages(self, everything=everything)
         return compile_time_pages(self, everything=everything)
 
 
@@ -205,4 +205,6 @@ def _joined(traces: Iterable[Path]) -> CompileLog:
             (digest, one) for log in logs for digest, of_text in log.kernels.items() for one in of_text
         ),
         tuple(row for log in logs for row in log.guards),
+        tuple(row for log in logs for row in log.specialisations),
+        tuple(row for log in logs for row in log.starts),
     )

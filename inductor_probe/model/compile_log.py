@@ -8,6 +8,15 @@ from typing import Any
 from msgspec import Struct
 
 
+class Frame(Struct, frozen=True):
+    """A frame of Python's stack: its line, and the code there, empty where torch does not log it."""
+
+    file: str
+    line: int
+    name: str
+    code: str = ""
+
+
 class Region(Struct, frozen=True):
     """A region that torch timed.
 
@@ -53,12 +62,22 @@ class LoggedBuild(Struct, frozen=True):
     compile_id: str = ""
 
 
+class LoggedSpecialisation(Struct, frozen=True):
+    """A symbol that became a constant: torch's names of it, and the frames of the program, innermost last."""
+
+    compile_id: str
+    sources: tuple[str, ...]
+    value: str
+    frames: tuple[Frame, ...]
+
+
 class CompileLog(Struct, frozen=True):
     """All that a trace log says of the time of compiles.
 
     Attributes:
         metrics: of each compile that ended, as torch writes them. kernels: by digest `(name, compile id)` of
             each graph that has this text. guards: the tree of each, with its compile id.
+        starts: the frames on the stack as each compile began, with its id.
     """
 
     regions: tuple[Region, ...]
@@ -67,3 +86,5 @@ class CompileLog(Struct, frozen=True):
     builds: tuple[LoggedBuild, ...]
     kernels: Mapping[str, tuple[tuple[str, str], ...]]
     guards: tuple[tuple[str, str], ...] = ()
+    specialisations: tuple[LoggedSpecialisation, ...] = ()
+    starts: tuple[tuple[str, tuple[Frame, ...]], ...] = ()

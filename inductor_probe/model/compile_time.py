@@ -95,6 +95,20 @@ class Guard(Struct, frozen=True):
     code: str = ""
 
 
+class Specialisation(Struct, frozen=True):
+    """A dimension, or an integer, that was dynamic, and that a line of the program made a constant.
+
+    Attributes:
+        value: as the user calls it: `x.size()[0]`. constant: `6`. where, code: the line; empty where torch
+            does not say.
+    """
+
+    value: str
+    constant: str
+    where: str = ""
+    code: str = ""
+
+
 class Compile(Struct, frozen=True):
     """A compile that dynamo began, or its backward.
 
@@ -105,6 +119,7 @@ class Compile(Struct, frozen=True):
         operators: of the graph that dynamo made. guards: in the order in which they are checked.
         guard_us: microseconds of checking all of them, as torch timed it. reason: why it was compiled again.
         failed: the class of what it raised.
+        called: the user's line that called it. specialised: what it made a constant.
     """
 
     compile_id: str
@@ -120,6 +135,8 @@ class Compile(Struct, frozen=True):
     reason: str = ""
     cache: CacheLookup | None = None
     failed: str = ""
+    called: str = ""
+    specialised: tuple[Specialisation, ...] = ()
 
 
 class WarmCompile(Struct, frozen=True):

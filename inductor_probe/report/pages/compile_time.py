@@ -16,6 +16,7 @@ from inductor_probe.model.compile_time import (
     Guard,
     Phase,
     PhaseTime,
+    Specialisation,
     WarmCompile,
 )
 from inductor_probe.model.record import grouped
@@ -113,31 +114,60 @@ def summary_sentence(one: CompileSummary) -> str:
     return f"{text}, {share} of it: {PHASES[one.phase]}{again}"
 
 
-def guard_pages(rows: Sequence[CompileTimes]) -> Iterator[Block]:
-    """Yield the guards of each compile that are about values of the user's, and how many others there are."""
-    having = [one for row in rows for one in row.compiles if one.guards]
-    yield from apart(map(_guards, having))
+def guard_pages(rows: Sequence[CompileTimes], *, everything: bool = False) -> Iterator[Block]:
+    """Yield the guards of each compile that are about values of the user's, and how many others there are.
+
+    Of what was compiled again those that differ from the compile before, or with `everything` all.
+    """
+    having = [(one, row) for row in rows for one in row.compiles if one.guards]
+    yield from apart(_guards(one, None if everything else _before(one, row.compiles)) for one, row in having)
     if not having:
         yield Line("no guards are recorded: no compile came to its end")
 
 
-def _guards(one: Compile) -> Iterator[Block]:
+def _before(one: Compile, compiles: Sequence[Compile]) -> Compile | None:
+    """Return the last compile of the same function before one, if it has guards."""
+    frame = one.compile_id.partition("/")[0]
+    earlier = compiles[: next(place for place, other in enumerate(compiles) if other is one)]
+    alike = (
+        other for other in reversed(earlier)
+        if other.guards and (other.compile_id.partition("/")[0], other.function) == (frame, one.function)
+    )  # fmt: skip
+    return next(alike, None)
+
+
+def _guards(one: Compile, before: Compile | None) -> Iterator[Block]:
     took = f", checked in {one.guard_us:.0f} us" if one.guard_us else ""
     title = f": {counted(len(one.guards), 'guard')}{took}"
-    yield Heading([(f"{one.compile_id} {one.function}", "bold"), title])
+    called = f", called at {one.called}" if one.called else ""
+    yield Heading([(f"{one.compile_id} {one.function}", "bold"), title + called])
     if one.reason:
         yield Line(f"compiled since this did not hold: {_in_short(one.reason)}", 2)
+    for constant in one.specialised:
+        yield RemarkLine("missed", _specialised(constant), 2)
     shown = [guard for guard in one.guards if not _is_of_torch(guard)]
+    if before is not None:
+        known = {(guard.value, guard.text) for guard in before.guards}
+        same = [guard for guard in shown if (guard.value, guard.text) in known]
+        shown = [guard for guard in shown if (guard.value, guard.text) not in known]
+        yield Line((f"{counted(len(same), 'guard')} as in {before.compile_id} (--all), and:", "dim"), 2)
     rows: list[list[Cell]] = [[guard.value, guard.text, guard.where, guard.code] for guard in shown]
     yield Table(_GUARDS, rows, 2)
-    if others := len(one.guards) - len(shown):
+    if before is None and (others := len(one.guards) - len(shown)):
         text = f"and {others} of torch's own: its state, types of its classes, no dimension marked: --json"
         yield Line((text, "dim"), 2)
+
+
+def _specialised(one: Specialisation) -> str:
+    """`x.size()[0] was dynamic, and became the constant 6 at net.py:14: return self.scores(x) + bias`."""
+    place = f" at {one.where}: {one.code}" if one.where else ""
+    return f"{one.value} was dynamic, and became the constant {one.constant}{place}"
 
 
 def _is_of_torch(guard: Guard) -> bool:
     """Whether a guard is about what no program changes in passing."""
     is_inside = guard.value.startswith("torch.") or guard.value.endswith(_INSIDE)
+    is_inside = is_inside or ".__dict__" in guard.text
     return not guard.value or is_inside or guard.kind in ("DIMENSION_DYNAMIC_MARKING_GUARD", "ID_MATCH")
 
 
@@ -146,7 +176,9 @@ def _in_short(reason: str) -> str:
     return reason.partition("\n")[0].partition("  # ")[0].strip()
 
 
-_INSIDE = ("._modules", "._parameters", "._buffers", ".__dict__")
+_INSIDE = (
+    "._modules", "._parameters", "._buffers", "['_modules']", "['_parameters']", "['_buffers']", ".__dict__",
+)  # fmt: skip
 _GUARDS = (
     Column("value", fold="middle", least=20),
     Column("has to be", most=60),
@@ -171,6 +203,9 @@ def _page(row: CompileTimes, most: int | None) -> Iterator[Block]:
     yield Line()
     yield _compiles(row.compiles, most)
     yield from _misses(row.compiles)
+    for one in row.compiles:
+        for constant in one.specialised:
+            yield RemarkLine("missed", f"{one.compile_id}: {_specialised(constant)}", 2)
     if row.builds:
         text = f"{counted(len(row.builds), 'run')} of compilers, {duration(row.build_seconds)} in all"
         yield Line()
