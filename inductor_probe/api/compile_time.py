@@ -63,7 +63,11 @@ def compile_time(options: CompileTimeOptions, progress: Progress) -> CompileTime
     Raises:
         NotFoundError: the run has no such log. RunFailedError: the script failed.
     """
-    if isinstance(options.program, (Run, Graph)) or (options.program is None and not options.grow):
+    if isinstance(options.program, (Run, Graph)) or options.program is None:
+        if options.grow:
+            raise ProbeError(
+                "--grow runs a script with each number", "probe compile-time SCRIPT --grow 2,4,8"
+            )
         return _of_target(open_target(options.program))
     of_script = bool(options.cases or options.knobs or options.env or options.args or options.grow)
     meaning = meaning_of(str(options.program), Path.cwd(), of_script=of_script)

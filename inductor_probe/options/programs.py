@@ -214,9 +214,8 @@ class CompileTimeOptions(Struct, frozen=True):
 
     Attributes:
         program: A script, which is run twice; a run; the latest run if left out.
-        warm: Run a script once more, with the first run's caches.
-        grow: Run a script with each of these numbers, as {n} in ARGS, --set or --env, or else behind ARGS:
-            which phase grows faster than the program?
+        warm: Run a script again, with its caches.
+        grow: Run a script with each of these numbers, as {n} in ARGS: what grows faster than the program?
     """
 
     program: Annotated[Target, Typed("script", "[SCRIPT|RUN")] = None

@@ -17,7 +17,7 @@ from inductor_probe.model.compile_log import CompileLog
 from inductor_probe.model.compile_time import Compile, CompileTimes, Guard, Specialisation, kernel_digest
 from inductor_probe.reader.logs.compile_time import read_compile_log
 from inductor_probe.reader.logs.guards import guards_of, user_name
-from inductor_probe.report.pages.compile_time import compile_time_pages, guard_pages
+from inductor_probe.report.pages.compile_time import compile_time_pages, guard_pages, summary_sentence
 from inductor_probe.report.terminal import to_text
 from tests.conftest import PROBE
 
@@ -287,6 +287,10 @@ def test_of_a_dump_the_log_beside_it_is_read(network: Path) -> None:
     assert [name for one in row.compiles for name in one.graphs] == [graph.name for graph in run.graphs]
     assert {one.kind for one in row.builds} >= {"kernel"}
     assert '"traceEvents"' in ip.compile_time(run).chrome
+    compiling = ip.overview(run, measure=False).record.compiling
+    assert compiling is not None
+    assert (compiling.seconds, compiling.compiles, compiling.again) == (row.seconds, 3, 1)
+    assert summary_sentence(compiling) in str(ip.overview(run, measure=False))
 
 
 @pytest.mark.parametrize(

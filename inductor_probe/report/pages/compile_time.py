@@ -95,14 +95,14 @@ _VERDICTS: dict[GrowthVerdict, str] = {
 def _whole(growth: Growth) -> str:
     whole = next(one for one in growth.phases if one.phase == "all")
     ends = f"{duration(whole.seconds[0])} to {duration(whole.seconds[-1])}"
-    what = "no growth was seen" if whole.exponent is None else f"compiling grows as {_power(whole)}"
+    what = "growth within noise" if whole.exponent is None else f"compiling grows as {_power(whole)}"
     than = f"the program as n^{growth.exponent:.2g}" if growth.exponent else "the program does not grow"
     return f"{what}, {than}: {ends}"
 
 
 def _power(one: GrowingPhase) -> str:
     if one.exponent is None:
-        return "no growth seen"
+        return "within its noise"
     return f"n^{one.exponent:.1f} ({one.low:.1f} to {one.high:.1f})"
 
 
