@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from inductor_probe.api.compile_time import compile_summary_of
 from inductor_probe.api.opened import opened
 from inductor_probe.api.session import Graph, Run
 from inductor_probe.errors import ProbeError
@@ -127,7 +128,7 @@ def overview_of(
         maker.measure_without_vectors(trust, progress)
     record = maker.record(operators)
     interrupted = _interruptions(run, trust=trust, progress=progress if measure else None, dump=measure)
-    return Overview(replace(record, interruptions=interrupted))
+    return Overview(replace(record, interruptions=interrupted, compiling=compile_summary_of(run)))
 
 
 def _interruptions(

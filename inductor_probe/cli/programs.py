@@ -68,8 +68,8 @@ class CompileTimeShown(Everything, frozen=True, kw_only=True):
 def compile_time(options: CompileTimeOptions, shown: CompileTimeShown, *, output_format: OutputFormat) -> int:
     """Where the time of compiling goes: phases, compiles, torch's regions, and each run of a compiler.
 
-    SCRIPT is run twice without a dump: with empty caches, and with what the first run left in them. Of a
-    RUN, the latest if left out, torch's log is read, which is of a dump.
+    SCRIPT is run twice without a dump: with empty caches, then with full ones. Of a RUN, the latest if
+    left out, torch's log of the dump is read.
     """
     if shown.chrome is not None:
         require_new(shown.chrome, force=shown.force, option="--chrome")

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 import inductor_probe as ip
+from inductor_probe.api.compile_time import compile_summary_of
 from inductor_probe.cli.parameters import verb
 from inductor_probe.cli.screen import OutputFormat, complain, give, progress_line, relative, say, say_warning
 from inductor_probe.discovery.dump_processes import process_name, process_of
@@ -21,6 +22,7 @@ from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest, ScriptForm
 from inductor_probe.model.runs import NextStep, RunSummary
 from inductor_probe.options.programs import DebugOptions, DumpOptions
+from inductor_probe.report.pages.compile_time import summary_sentence
 from inductor_probe.report.pages.runs import next_step
 from inductor_probe.report.units import one_word
 from inductor_probe.report.words.flips import flip_texts
@@ -166,6 +168,8 @@ def _show_graphs_and_next_steps(run: ip.Run, output_format: OutputFormat) -> int
         rank = f"{process_name(process)}, " if process and process.rank is not None else ""
         what = f"  {rank}pid {process.pid}" if process and run.others else ""
         say(f"run: {relative(one.path)}{what}")
+    if compiling := compile_summary_of(run):
+        say(f"{summary_sentence(compiling)} (probe compile-time)")
     if run.not_remembered:
         say_warning(run.not_remembered)
     for turned, text in flip_texts(manifest.flips, manifest.flip_results) if manifest else ():

@@ -4,7 +4,7 @@
 
 Which cases (`plan`), a row in several processes (`rows`), what an executor has on each machine (`worker`),
 all of them (`session`), two builds of torch (`interleaved`), what the script's own call takes
-(`own_calls`), what follows (`conclude`, `compare`).
+(`own_calls`), what follows (`conclude`, `compare`); and how times of compiling grow with a number (`growth`).
 
 What was decided here:
 

@@ -8,6 +8,15 @@ from typing import Any
 from msgspec import Struct
 
 
+class Frame(Struct, frozen=True):
+    """A frame of Python's stack: its line, and the code there, empty where torch does not log it."""
+
+    file: str
+    line: int
+    name: str
+    code: str = ""
+
+
 class Region(Struct, frozen=True):
     """A region that torch timed.
 
@@ -25,14 +34,21 @@ class Region(Struct, frozen=True):
     ended: bool = True
 
 
+class KeyPart(Struct, frozen=True):
+    """A part of the key of a cache: torch's digest of it, and its text (of the graph all of its code)."""
+
+    digest: str
+    text: str
+
+
 class LoggedCache(Struct, frozen=True):
-    """An answer of a cache of graphs at a time, and each part of the key by its name, or its digest."""
+    """An answer of a cache of graphs at a time, with the parts of the key by their names."""
 
     compile_id: str
     time: float
     result: str
     reason: str
-    parts: Mapping[str, str]
+    parts: Mapping[str, KeyPart]
 
 
 class LoggedBuild(Struct, frozen=True):
@@ -46,17 +62,29 @@ class LoggedBuild(Struct, frozen=True):
     compile_id: str = ""
 
 
+class LoggedSpecialisation(Struct, frozen=True):
+    """A symbol that became a constant: torch's names of it, and the frames of the program, innermost last."""
+
+    compile_id: str
+    sources: tuple[str, ...]
+    value: str
+    frames: tuple[Frame, ...]
+
+
 class CompileLog(Struct, frozen=True):
     """All that a trace log says of the time of compiles.
 
     Attributes:
-        metrics: of each compile that ended, as torch writes them. kernels: by digest `(name, compile id)`, of
-            all graphs; None where several have this text. guards: the tree of each, with its compile id.
+        metrics: of each compile that ended, as torch writes them. kernels: by digest `(name, compile id)` of
+            each graph that has this text. guards: the tree of each, with its compile id.
+        starts: the frames on the stack as each compile began, with its id.
     """
 
     regions: tuple[Region, ...]
     metrics: tuple[Mapping[str, Any], ...]
     caches: tuple[LoggedCache, ...]
     builds: tuple[LoggedBuild, ...]
-    kernels: Mapping[str, tuple[str, str] | None]
+    kernels: Mapping[str, tuple[tuple[str, str], ...]]
     guards: tuple[tuple[str, str], ...] = ()
+    specialisations: tuple[LoggedSpecialisation, ...] = ()
+    starts: tuple[tuple[str, tuple[Frame, ...]], ...] = ()

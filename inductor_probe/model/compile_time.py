@@ -70,8 +70,9 @@ class CacheLookup(Struct, frozen=True):
 
     Attributes:
         reason: why it was not asked, as torch says it.
-        differs: where it missed, the parts of the key that an earlier one of the same graph has otherwise, as
-            torch names them: `inductor_config[cpp.threads]: 1, and 2 before`. None: there was no such one.
+        differs: where it missed, the parts of the key that the most similar earlier one has otherwise, as
+            torch names them: `inductor_config[cpp.threads]: 1, and 2 before`, and lines of the graph. None:
+            there was none of a graph like it.
     """
 
     result: CacheResult
@@ -94,6 +95,20 @@ class Guard(Struct, frozen=True):
     code: str = ""
 
 
+class Specialisation(Struct, frozen=True):
+    """A dimension, or an integer, that was dynamic, and that a line of the program made a constant.
+
+    Attributes:
+        value: as the user calls it: `x.size()[0]`. constant: `6`. where, code: the line; empty where torch
+            does not say.
+    """
+
+    value: str
+    constant: str
+    where: str = ""
+    code: str = ""
+
+
 class Compile(Struct, frozen=True):
     """A compile that dynamo began, or its backward.
 
@@ -104,6 +119,7 @@ class Compile(Struct, frozen=True):
         operators: of the graph that dynamo made. guards: in the order in which they are checked.
         guard_us: microseconds of checking all of them, as torch timed it. reason: why it was compiled again.
         failed: the class of what it raised.
+        called: the user's line that called it. specialised: what it made a constant.
     """
 
     compile_id: str
@@ -119,6 +135,8 @@ class Compile(Struct, frozen=True):
     reason: str = ""
     cache: CacheLookup | None = None
     failed: str = ""
+    called: str = ""
+    specialised: tuple[Specialisation, ...] = ()
 
 
 class WarmCompile(Struct, frozen=True):
@@ -127,7 +145,7 @@ class WarmCompile(Struct, frozen=True):
     Attributes:
         seconds: of its compiles. phases: of these, the longest first.
         hits, misses, bypassed: compiles whose graph the cache had, lacked, was not asked for.
-        reasons: why one was missed or not asked for, each once, as `CacheLookup` says it.
+        reasons: by function why one was missed or not asked for, each once, as `CacheLookup` says it.
     """
 
     seconds: float
@@ -136,6 +154,48 @@ class WarmCompile(Struct, frozen=True):
     misses: int
     bypassed: int
     reasons: tuple[str, ...] = ()
+
+
+GrowthVerdict: TypeAlias = Literal["faster", "alike", "slower", "constant", "undecided"]
+"""Against the program: as its operators grow, within the interval; `constant`: no growth was seen."""
+
+
+class GrowingPhase(Struct, frozen=True):
+    """How a phase grows with a number that the script is given, or the whole compile.
+
+    Attributes:
+        seconds: for each number, the median of its runs. runs: for each number all of them.
+        exponent: of `fixed + slope * number ** exponent`; None where no growth was seen. low, high: of the
+            interval of 95 % around it.
+        region: of the phase, the one whose time grows most.
+    """
+
+    phase: Phase | Literal["all"]
+    seconds: tuple[float, ...]
+    runs: tuple[tuple[float, ...], ...]
+    verdict: GrowthVerdict
+    exponent: float | None = None
+    low: float | None = None
+    high: float | None = None
+    region: str = ""
+
+
+class Growth(Struct, frozen=True):
+    """How compiling grows with a number that the script is given, against how the program grows with it.
+
+    Attributes:
+        numbers: smallest first. rounds: runs with each, one after the other, each with empty caches.
+        operators: for each number, of all graphs that dynamo made. exponent: of these; 0 where they are as
+            many with each.
+        phases: the whole, and each phase that has a share; those that take longest with the largest number
+            first.
+    """
+
+    numbers: tuple[int, ...]
+    rounds: int
+    operators: tuple[int, ...]
+    exponent: float
+    phases: tuple[GrowingPhase, ...]
 
 
 class CompileTimes(Struct, frozen=True):
@@ -147,6 +207,8 @@ class CompileTimes(Struct, frozen=True):
         seconds: of all compiles. phases, regions: of all of them, the longest first.
         builds: the longest first; `build_seconds` is the sum of all, which run beside each other.
         warm: None of a run, and where the script ended otherwise the second time.
+        growth: of all numbers, in the row of the largest.
+        exit_status: of the script, or minus the signal that ended it; None where that is not known.
     """
 
     subject: str
@@ -158,6 +220,24 @@ class CompileTimes(Struct, frozen=True):
     builds: tuple[Build, ...] = ()
     build_seconds: float = 0.0
     warm: WarmCompile | None = None
+    growth: Growth | None = None
+    exit_status: int | None = None
+
+
+class CompileSummary(Struct, frozen=True):
+    """What the compiles of a run took, on one line.
+
+    Attributes:
+        seconds: of all `compiles`. phase: that takes most, and how long: `phase_seconds`.
+        again, again_seconds: compiles since a guard failed.
+    """
+
+    seconds: float
+    compiles: int
+    phase: Phase
+    phase_seconds: float
+    again: int = 0
+    again_seconds: float = 0.0
 
 
 class CompileTimeOutput(Output, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from msgspec import Struct
 from inductor_probe.model.call_parts import Side
 from inductor_probe.model.codec import written
 from inductor_probe.model.comparison import Comparison
+from inductor_probe.model.compile_time import CompileSummary
 from inductor_probe.model.decomposed import Figure, LoopWork
 from inductor_probe.model.interruption import Interruption
 from inductor_probe.model.output import Output
@@ -130,6 +131,7 @@ class OverviewOutput(Output, frozen=True, kw_only=True, rename={"try_": "try"}):
         try_: what can gain most first. tries: how many changes are offered in all, and `try_all` tries.
         operators: that inductor decomposed, and whose loops take much of the call; most first.
         interruptions: graph breaks and recompiles, the most frequent first.
+        compiling: what the compiles took in the dump; None where torch wrote no log.
         failed: compiles that failed. wrong: what computes other values.
         left_out: what was not looked at, and why.
     """
@@ -152,6 +154,7 @@ class OverviewOutput(Output, frozen=True, kw_only=True, rename={"try_": "try"}):
     try_all: str = ""
     operators: tuple[DecomposedOperator, ...] = ()
     interruptions: tuple[Interruption, ...] = ()
+    compiling: CompileSummary | None = None
     failed: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()

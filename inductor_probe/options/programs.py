@@ -214,7 +214,8 @@ class CompileTimeOptions(Struct, frozen=True):
 
     Attributes:
         program: A script, which is run twice; a run; the latest run if left out.
-        warm: Run a script once more, with the first run's caches.
+        warm: Run a script again, with its caches.
+        grow: Run a script with each of these numbers, as {n} in ARGS: what grows faster than the program?
     """
 
     program: Annotated[Target, Typed("script", "[SCRIPT|RUN")] = None
@@ -223,6 +224,7 @@ class CompileTimeOptions(Struct, frozen=True):
     knobs: Knobs = field(default_factory=dict)
     env: Variables = field(default_factory=dict)
     warm: Annotated[bool, Typed(flags="--no-warm")] = True
+    grow: Annotated[Sequence[int], LIST] = ()
 
 
 class AccuracyOptions(ProgramOptions, frozen=True):

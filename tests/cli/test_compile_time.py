@@ -13,10 +13,11 @@ from inline_snapshot import snapshot
 
 import inductor_probe as ip
 from inductor_probe.analysis.compile_time import compile_times, phase_of, warm_compile
-from inductor_probe.model.compile_time import kernel_digest
+from inductor_probe.model.compile_log import CompileLog
+from inductor_probe.model.compile_time import Compile, CompileTimes, Guard, Specialisation, kernel_digest
 from inductor_probe.reader.logs.compile_time import read_compile_log
-from inductor_probe.reader.logs.guards import guards_of
-from inductor_probe.report.pages.compile_time import compile_time_pages, guard_pages
+from inductor_probe.reader.logs.guards import guards_of, user_name
+from inductor_probe.report.pages.compile_time import compile_time_pages, guard_pages, summary_sentence
 from inductor_probe.report.terminal import to_text
 from tests.conftest import PROBE
 
@@ -65,7 +66,10 @@ def test_own_times_of_regions_add_up_to_the_whole(tmp_path: Path) -> None:
 
 def test_a_miss_names_what_an_earlier_key_of_the_same_graph_has_otherwise(tmp_path: Path) -> None:
     def compiled(begin: float, compile_id: str, threads: str, graph: str) -> list[str]:
-        parts = [f"[aa] gm: {graph}", f"[bb] inductor_config[cpp.threads]: {threads}", "[cc] lambda: x"]
+        function = f"[cc] fx_kwargs[decompose]: <function f at 0x7f88{begin}>"
+        parts = [
+            f"[a{graph}] gm: {graph}", f"[b{threads}] inductor_config[cpp.threads]: {threads}", function,
+        ]  # fmt: skip
         return [
             event("B", "dynamo", begin, compile_id),
             event("i", "fx_graph_cache_miss", begin + 1, compile_id, components=parts),
@@ -82,6 +86,74 @@ def test_a_miss_names_what_an_earlier_key_of_the_same_graph_has_otherwise(tmp_pa
     assert [cache.differs for cache in caches if cache] == [
         None, ("inductor_config[cpp.threads]: 2, and 1 before",), None,
     ]  # fmt: skip
+
+
+GRAPH = """def forward(self, arg0_1):
+    sin = torch.ops.aten.sin.default(arg0_1);  arg0_1 = None
+    add = torch.ops.aten.add.Tensor(sin, {});  sin = None
+    return (add,)
+"""
+
+
+def test_a_miss_of_a_warm_cache_names_the_line_of_the_graph_that_is_another(tmp_path: Path) -> None:
+    def compiled(folder: str, number: str) -> CompileLog:
+        lines = [
+            event("B", "dynamo", 0, "0/0"),
+            event(
+                "i", "fx_graph_cache_miss", 1, "0/0", components=[f"[{number}] gm: {GRAPH.format(number)}"]
+            ),
+            event("E", "dynamo", 2, "0/0"),
+        ]
+        (tmp_path / folder).mkdir()
+        return read_compile_log(written(tmp_path / folder, *lines))
+
+    warm = warm_compile(compiled("second", "0.25"), compiled("first", "0.5"))
+    line = "add = aten.add.Tensor(sin, {})"
+    (reason,) = warm.reasons
+    assert reason.endswith(f"a line of the graph: {line.format('0.25')}, and {line.format('0.5')} before")
+
+
+FRAMES = """\
+V1129 00:28:36.721000 1 torch/_logging/structured.py:28] {"str": ["/home/user/net.py", 2]}
+V1129 00:28:36.721000 1 torch/_logging/structured.py:28] {"str": ["/lib/torch/nn/modules/module.py", 4]}
+V1129 00:28:36.721000 1 torch/_dynamo/convert_frame.py:303] {"dynamo_start": {"stack": [\
+{"line": 20, "name": "<module>", "filename": 2}, {"line": 9, "name": "__call__", "filename": 4}, \
+{"line": 13, "name": "forward", "filename": 2}]}, "frame_id": 0, "frame_compile_id": 0, "attempt": 0}
+V1129 00:28:36.877000 1 torch/fx/experimental/symbolic_shapes.py:7649] {"symbolic_shape_specialization": \
+{"symbol": "s77", "sources": ["L['x'].size()[0]"], "value": "6", "user_stack": [{"line": 14, "name": \
+"forward", "filename": 2, "loc": "return x + self.bias"}]}, "frame_id": 0, "frame_compile_id": 0}
+""".replace("\\\n", "")
+
+
+def test_a_dimension_that_became_a_constant_is_shown_with_its_line(tmp_path: Path) -> None:
+    lines = [event(*LINES[0]), *FRAMES.splitlines(keepends=True), event(*LINES[-1])]
+    row = compile_times("net.py", read_compile_log(written(tmp_path, *lines)), None, dumped=False)
+    (one,) = row.compiles
+    assert one.called == "/home/user/net.py:20"
+    assert one.specialised == (
+        Specialisation("x.size()[0]", "6", "/home/user/net.py:14", "return x + self.bias"),
+    )
+    assert "x.size()[0] was dynamic, and became the constant 6 at" in to_text(compile_time_pages([row]))
+
+
+def test_of_what_was_compiled_again_the_guards_that_are_others_are_shown() -> None:
+    def compiled(number: int) -> Compile:
+        guards = (Guard("TENSOR_MATCH", "x", "float32 [4]"), Guard("EQUALS_MATCH", "n", f"n == {number}"))
+        return Compile(f"0/{number}", "f", "net.py:3", 1.0, (), guards=guards)
+
+    row = CompileTimes("net.py", False, 2.0, (compiled(0), compiled(1)), (), ())
+    assert to_text(guard_pages([row]), width=80) == snapshot("""\
+0/0 f: 2 guards
+  value  has to be    for the line  code
+  x      float32 [4]
+  n      n == 0
+
+0/1 f: 2 guards
+  1 guard as in 0/0 (--all), and:
+  value  has to be  for the line  code
+  n      n == 1\
+""")
+    assert to_text(guard_pages([row], everything=True)).count("float32 [4]") == 2
 
 
 def test_what_an_exception_ended_is_closed_with_what_is_around_it(tmp_path: Path) -> None:
@@ -162,6 +234,18 @@ def test_guards_are_put_in_words_of_the_user() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("L['self'].__dict__['_modules']['lin']._parameters['bias']", "self.lin.bias"),
+        ("not ___dict_contains('forward', L['self'].__dict__)", "'forward' not in self.__dict__"),
+        ("___dict_contains('k', L['options'])", "'k' in options"),
+    ],
+)
+def test_values_are_called_as_in_the_program(text: str, shown: str) -> None:
+    assert user_name(text) == shown
+
+
 @given(st.text(alphabet="|+- LG[]'_:#(),\nxyz", max_size=200))
 def test_any_text_is_read_as_guards(text: str) -> None:
     assert all(one.kind for one in guards_of(f"+- LAMBDA_GUARD: {text}"))
@@ -203,6 +287,10 @@ def test_of_a_dump_the_log_beside_it_is_read(network: Path) -> None:
     assert [name for one in row.compiles for name in one.graphs] == [graph.name for graph in run.graphs]
     assert {one.kind for one in row.builds} >= {"kernel"}
     assert '"traceEvents"' in ip.compile_time(run).chrome
+    compiling = ip.overview(run, measure=False).record.compiling
+    assert compiling is not None
+    assert (compiling.seconds, compiling.compiles, compiling.again) == (row.seconds, 3, 1)
+    assert summary_sentence(compiling) in str(ip.overview(run, measure=False))
 
 
 @pytest.mark.parametrize(
@@ -210,6 +298,8 @@ def test_of_a_dump_the_log_beside_it_is_read(network: Path) -> None:
     [
         ("print(1)", (), "compiled nothing"),
         ("raise SystemExit(3)", (), "ended with status 3, and compiled nothing"),
+        ("raise SystemExit(3)", ("--grow", "2,4"), "invalid numbers 2,4"),
+        ("raise SystemExit(3)", ("--grow", "1,2,4"), "ended with status 3, and compiled nothing"),
         (
             "import torch._inductor.config",
             ("--set", "inductor.cpp.simdle=1"),

@@ -22,55 +22,141 @@ from typing import Any
 from msgspec import Struct
 
 from inductor_probe.files import object_of
-from inductor_probe.model.compile_log import CompileLog, LoggedBuild, LoggedCache, Region
+from inductor_probe.model.compile_log import (
+    CompileLog,
+    Frame,
+    KeyPart,
+    LoggedBuild,
+    LoggedCache,
+    LoggedSpecialisation,
+    Region,
+)
 from inductor_probe.model.compile_time import BUILD_ARTIFACT, kernel_digest
+from inductor_probe.model.record import collected
 from inductor_probe.reader.logs.trace import log_lines
 from inductor_probe.reader.output_code import parse_output_code
 
 _LONGEST_PAYLOAD = 1 << 24
-_KEYS = (
-    "chromium_event", "compilation_metrics", "inductor_output_code", "dynamo_cpp_guards_str", BUILD_ARTIFACT,
-)  # fmt: skip
 _CACHE = re.compile(r"(?:fx_graph|autograd)_cache_(\w+)")
 _NO_ID = "None"
-_LONGEST_VALUE = 60
-"""Characters of a part of a key that is shown as it is; of a longer one only its digest is compared."""
 
 
 def read_compile_log(log: Path) -> CompileLog:
     """Read a trace log."""
-    open_: list[_Open] = []
-    regions: list[Region] = []
-    metrics: list[Mapping[str, Any]] = []
-    caches: list[LoggedCache] = []
-    builds: list[LoggedBuild] = []
-    kernels: dict[str, tuple[str, str] | None] = {}
-    guards: list[tuple[str, str]] = []
-    last = 0.0
+    reader = _Reader()
     for header, payload in _entries(log):
-        if isinstance(one := header.get("compilation_metrics"), dict):
-            metrics.append(one)
-            builds += _triton_builds(one)
-        elif "dynamo_cpp_guards_str" in header:
-            guards.append((_compile_id(header), payload))
-        elif "inductor_output_code" in header:
-            for digest, name in _kernels(payload):
-                kernels[digest] = None if digest in kernels else (name, _compile_id(header))
-        elif isinstance(artifact := header.get("artifact"), dict):
-            if artifact.get("name") == BUILD_ARTIFACT and (build := _build(object_of(payload))):
-                builds.append(build)
-        elif event := object_of(payload):
-            name, compile_id, time, args = _event(event)
-            last = max(last, time)
-            if event.get("ph") == "i" and (cache := _CACHE.fullmatch(name)):
-                caches.append(_cache(cache[1], compile_id, time, args))
-            elif compile_id != _NO_ID and event.get("ph") == "B":
-                open_.append(_Open(name, compile_id, time))
-            elif compile_id != _NO_ID and event.get("ph") == "E":
-                regions += _closed(open_, name, compile_id, time)
-    while open_:  # the process ended within it
-        regions.append(_close(open_, last, ended=False))
-    return CompileLog(tuple(regions), tuple(metrics), tuple(caches), tuple(builds), kernels, tuple(guards))
+        key = next(key for key in _KEYS if key in header)
+        getattr(reader, _KEYS[key])(header, payload)
+    return reader.log()
+
+
+class _Reader:
+    """Takes the entries of a log in their order: a method for each kind, which `_KEYS` names."""
+
+    def __init__(self) -> None:
+        self._open: list[_Open] = []
+        self._regions: list[Region] = []
+        self._metrics: list[Mapping[str, Any]] = []
+        self._caches: list[LoggedCache] = []
+        self._builds: list[LoggedBuild] = []
+        self._kernels: list[tuple[str, tuple[str, str]]] = []
+        self._guards: list[tuple[str, str]] = []
+        self._specialisations: list[LoggedSpecialisation] = []
+        self._starts: list[tuple[str, tuple[Frame, ...]]] = []
+        self._files: dict[object, str] = {}
+        self._last = 0.0
+
+    def log(self) -> CompileLog:
+        """Return all of it; what is left open the process ended within."""
+        while self._open:
+            self._regions.append(_close(self._open, self._last, ended=False))
+        return CompileLog(
+            regions=tuple(self._regions),
+            metrics=tuple(self._metrics),
+            caches=tuple(self._caches),
+            builds=tuple(self._builds),
+            kernels=collected(self._kernels),
+            guards=tuple(self._guards),
+            specialisations=tuple(self._specialisations),
+            starts=tuple(self._starts),
+        )
+
+    def metrics(self, header: Mapping[str, Any], _: str) -> None:
+        if isinstance(one := header["compilation_metrics"], dict):
+            self._metrics.append(one)
+            self._builds += _triton_builds(one)
+
+    def file_name(self, header: Mapping[str, Any], _: str) -> None:
+        """Take the number by which frames name a file."""
+        match header["str"]:
+            case [str(name), int(number)]:
+                self._files[number] = name
+
+    def start(self, header: Mapping[str, Any], _: str) -> None:
+        if isinstance(one := header["dynamo_start"], dict):
+            self._starts.append((_compile_id(header), _frames(one.get("stack"), self._files)))
+
+    def specialisation(self, header: Mapping[str, Any], _: str) -> None:
+        """Take what `ShapeEnv._set_replacement` of torch/fx/experimental/symbolic_shapes.py logs."""
+        if isinstance(one := header["symbolic_shape_specialization"], dict):
+            sources = one.get("sources")
+            names = tuple(map(str, sources)) if isinstance(sources, list) else ()
+            frames = _frames(one.get("user_stack"), self._files)
+            made = LoggedSpecialisation(_compile_id(header), names, str(one.get("value")), frames)
+            self._specialisations.append(made)
+
+    def guards(self, header: Mapping[str, Any], payload: str) -> None:
+        self._guards.append((_compile_id(header), payload))
+
+    def code(self, header: Mapping[str, Any], payload: str) -> None:
+        self._kernels += [(digest, (name, _compile_id(header))) for digest, name in _kernels(payload)]
+
+    def artifact(self, header: Mapping[str, Any], payload: str) -> None:
+        one = header["artifact"]
+        if (
+            isinstance(one, dict)
+            and one.get("name") == BUILD_ARTIFACT
+            and (build := _build(object_of(payload)))
+        ):
+            self._builds.append(build)
+
+    def event(self, _: Mapping[str, Any], payload: str) -> None:
+        if not (event := object_of(payload)):
+            return
+        name, compile_id, time, args = _event(event)
+        self._last = max(self._last, time)
+        if event.get("ph") == "i" and (cache := _CACHE.fullmatch(name)):
+            self._caches.append(_cache(cache[1], compile_id, time, args))
+        elif compile_id != _NO_ID and event.get("ph") == "B":
+            self._open.append(_Open(name, compile_id, time))
+        elif compile_id != _NO_ID and event.get("ph") == "E":
+            self._regions += _closed(self._open, name, compile_id, time)
+
+
+_KEYS = {
+    "chromium_event": "event",
+    "compilation_metrics": "metrics",
+    "str": "file_name",
+    "dynamo_start": "start",
+    "symbolic_shape_specialization": "specialisation",
+    "inductor_output_code": "code",
+    "dynamo_cpp_guards_str": "guards",
+    "artifact": "artifact",
+}
+"""Kinds of entries that are read, each by the method of `_Reader` of that name."""
+
+
+def _frames(stack: object, files: Mapping[object, str]) -> tuple[Frame, ...]:
+    """Read a stack, whose files are numbers of texts that were logged before."""
+    frames = [one for one in stack if isinstance(one, dict)] if isinstance(stack, list) else []
+    return tuple(
+        Frame(
+            files.get(one.get("filename"), ""), one.get("line", 0), str(one.get("name")),
+            str(one.get("loc") or ""),
+        )
+        for one in frames
+        if isinstance(one.get("line"), int) and isinstance(one.get("filename"), int)
+    )  # fmt: skip
 
 
 def _kernels(text: str) -> Iterator[tuple[str, str]]:
@@ -108,7 +194,7 @@ def _close(open_: list[_Open], time: float, *, ended: bool) -> Region:
 
 def _entries(log: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield headers that matter here, each with the text that is indented below it."""
-    keys = [f'"{name}"' for name in _KEYS]
+    keys = [f'"{name}"' for name in _KEYS if name != "artifact"] + [f'"{BUILD_ARTIFACT}"']
     header: Mapping[str, Any] | None = None
     payload: list[str] = []
     size = 0
@@ -122,6 +208,8 @@ def _entries(log: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
             yield header, "".join(payload)
         text = line.partition("] ")[2]
         header = object_of(text) if line.startswith("V") and any(key in text for key in keys) else None
+        if header is not None and not any(key in header for key in _KEYS):
+            header = None
         payload, size = [], 0
     if header is not None:
         yield header, "".join(payload)
@@ -141,12 +229,12 @@ def _event(event: Mapping[str, Any]) -> tuple[str, str, float, Mapping[str, Any]
 
 def _cache(result: str, compile_id: str, time: float, args: Mapping[str, Any]) -> LoggedCache:
     """Read an answer of `AOTAutogradCache` or `FxGraphCache`: parts of a key are `[digest] name: value`."""
-    parts: dict[str, str] = {}
+    parts: dict[str, KeyPart] = {}
     components = args.get("components")
     for text in components if isinstance(components, list) else ():
         digest, _, rest = str(text).partition("] ")
         part, _, value = rest.partition(": ")
-        parts[part] = value if len(value) <= _LONGEST_VALUE else digest.lstrip("[")
+        parts[part] = KeyPart(digest.lstrip("["), value)
     reason = args.get("cache_bypass_reason")
     return LoggedCache(compile_id, time, result, str(reason or ""), parts)
 

@@ -26,7 +26,8 @@ _IDENTITY = re.compile(
 )
 _NAMED = re.compile(r"[LG]\['(\w+)'\]")
 _OF_TORCH = re.compile(r"__import_(torch\w*?)(?=\b)")
-_PARTS = re.compile(r"\._(?:modules|parameters|buffers)\['(\w+)'\]")
+_PARTS = re.compile(r"(?:\._|\.__dict__\['_)(?:modules|parameters|buffers)(?:'\])?\['(\w+)'\]")
+_CONTAINS = re.compile(r"(not )?___dict_contains\('(\w+)', (.*?)\)")
 _BUILTIN = re.compile(r"__builtins_dict__\w*\['(\w+)'\]")
 _STATE = {
     "GLOBAL_STATE": "grad mode, autocast, threads, deterministic algorithms as they were",
@@ -74,5 +75,6 @@ def _guard(kind: str, text: str) -> Guard:
 def user_name(text: str) -> str:
     """`self.lin.bias` of `L['self']._modules['lin']._parameters['bias']`."""
     text = _PARTS.sub(r".\1", _NAMED.sub(r"\1", text))
+    text = _CONTAINS.sub(r"'\2' \1in \3", text)
     text = _OF_TORCH.sub(lambda match: match[1].replace("_dot_", "."), text)
     return _BUILTIN.sub(r"\1", text)

@@ -8,10 +8,15 @@ from inductor_probe.model.compile_time import (
     Build,
     CacheLookup,
     Compile,
+    CompileSummary,
     CompileTimes,
+    GrowingPhase,
+    Growth,
+    GrowthVerdict,
     Guard,
     Phase,
     PhaseTime,
+    Specialisation,
     WarmCompile,
 )
 from inductor_probe.model.record import grouped
@@ -43,34 +48,126 @@ PHASES: dict[Phase, str] = {
 
 def compile_time_pages(rows: Sequence[CompileTimes], *, everything: bool = False) -> Iterator[Block]:
     """Yield a page for each run; with `everything` tables to their end."""
-    yield from apart(_page(row, None if everything else _MOST_ROWS) for row in rows)
+    grown = [_growth(row, row.growth) for row in rows if row.growth is not None]
+    yield from apart(grown or (_page(row, None if everything else _MOST_ROWS) for row in rows))
 
 
-def guard_pages(rows: Sequence[CompileTimes]) -> Iterator[Block]:
-    """Yield the guards of each compile that are about values of the user's, and how many others there are."""
-    having = [one for row in rows for one in row.compiles if one.guards]
-    yield from apart(map(_guards, having))
+def _growth(row: CompileTimes, growth: Growth) -> Iterator[Block]:
+    """Yield how compiling grows: a sentence, what grows faster than the program, and a table of phases."""
+    numbers = ", ".join(map(str, growth.numbers))
+    script = row.subject.rpartition(" with ")[0]
+    runs = counted(growth.rounds, "run")
+    yield Heading([f"{script} with {numbers}: ", (_whole(growth), "bold"), f" ({runs} with each)"])
+    for one in growth.phases:
+        if one.verdict == "faster" and one.phase != "all":
+            region = f", most of it {one.region}" if one.region else ""
+            text = f"{PHASES[one.phase]}: {_power(one)} grows faster than the program{region}"
+            yield RemarkLine("missed", text)
+    yield Line()
+    columns = (
+        Column("phase", fold="never"),
+        *(Column(f"n = {number}", right=True, fold="never") for number in growth.numbers),
+        Column("grows as", fold="never"),
+        Column("than the program", rank=1),
+    )
+    program: list[Cell] = ["operators", *map(str, growth.operators), f"n^{growth.exponent:.2g}", ""]
+    if not growth.exponent:
+        program[-2] = "as many"
+    rows: list[list[Cell]] = [
+        [
+            ("all of it", "bold") if one.phase == "all" else PHASES[one.phase],
+            *map(duration, one.seconds),
+            _power(one),
+            _VERDICTS[one.verdict],
+        ]
+        for one in growth.phases
+    ]
+    yield Table(columns, [program, *rows], 2)
+    text = "n^x of fixed + slope * n^x: x, and the interval of 95 % that its runs leave"
+    yield Line((text, "dim"), 2)
+
+
+_VERDICTS: dict[GrowthVerdict, str] = {
+    "faster": "faster", "alike": "alike", "slower": "slower", "constant": "", "undecided": "undecided",
+}  # fmt: skip
+
+
+def _whole(growth: Growth) -> str:
+    whole = next(one for one in growth.phases if one.phase == "all")
+    ends = f"{duration(whole.seconds[0])} to {duration(whole.seconds[-1])}"
+    what = "growth within noise" if whole.exponent is None else f"compiling grows as {_power(whole)}"
+    than = f"the program as n^{growth.exponent:.2g}" if growth.exponent else "the program does not grow"
+    return f"{what}, {than}: {ends}"
+
+
+def _power(one: GrowingPhase) -> str:
+    if one.exponent is None:
+        return "within its noise"
+    return f"n^{one.exponent:.1f} ({one.low:.1f} to {one.high:.1f})"
+
+
+def summary_sentence(one: CompileSummary) -> str:
+    """`compiling took 13.4 s in 9 compiles, 54% of it: waiting for compilers; ...`."""
+    share = _share(one.phase_seconds, one.seconds)
+    text = f"compiling took {duration(one.seconds)} in {counted(one.compiles, 'compile')}"
+    again = f"; {duration(one.again_seconds)} of it since guards failed" if one.again else ""
+    return f"{text}, {share} of it: {PHASES[one.phase]}{again}"
+
+
+def guard_pages(rows: Sequence[CompileTimes], *, everything: bool = False) -> Iterator[Block]:
+    """Yield the guards of each compile that are about values of the user's, and how many others there are.
+
+    Of what was compiled again those that differ from the compile before, or with `everything` all.
+    """
+    having = [(one, row) for row in rows for one in row.compiles if one.guards]
+    yield from apart(_guards(one, None if everything else _before(one, row.compiles)) for one, row in having)
     if not having:
         yield Line("no guards are recorded: no compile came to its end")
 
 
-def _guards(one: Compile) -> Iterator[Block]:
+def _before(one: Compile, compiles: Sequence[Compile]) -> Compile | None:
+    """Return the last compile of the same function before one, if it has guards."""
+    frame = one.compile_id.partition("/")[0]
+    earlier = compiles[: next(place for place, other in enumerate(compiles) if other is one)]
+    alike = (
+        other for other in reversed(earlier)
+        if other.guards and (other.compile_id.partition("/")[0], other.function) == (frame, one.function)
+    )  # fmt: skip
+    return next(alike, None)
+
+
+def _guards(one: Compile, before: Compile | None) -> Iterator[Block]:
     took = f", checked in {one.guard_us:.0f} us" if one.guard_us else ""
     title = f": {counted(len(one.guards), 'guard')}{took}"
-    yield Heading([(f"{one.compile_id} {one.function}", "bold"), title])
+    called = f", called at {one.called}" if one.called else ""
+    yield Heading([(f"{one.compile_id} {one.function}", "bold"), title + called])
     if one.reason:
         yield Line(f"compiled since this did not hold: {_in_short(one.reason)}", 2)
+    for constant in one.specialised:
+        yield RemarkLine("missed", _specialised(constant), 2)
     shown = [guard for guard in one.guards if not _is_of_torch(guard)]
+    if before is not None:
+        known = {(guard.value, guard.text) for guard in before.guards}
+        same = [guard for guard in shown if (guard.value, guard.text) in known]
+        shown = [guard for guard in shown if (guard.value, guard.text) not in known]
+        yield Line((f"{counted(len(same), 'guard')} as in {before.compile_id} (--all), and:", "dim"), 2)
     rows: list[list[Cell]] = [[guard.value, guard.text, guard.where, guard.code] for guard in shown]
     yield Table(_GUARDS, rows, 2)
-    if others := len(one.guards) - len(shown):
+    if before is None and (others := len(one.guards) - len(shown)):
         text = f"and {others} of torch's own: its state, types of its classes, no dimension marked: --json"
         yield Line((text, "dim"), 2)
+
+
+def _specialised(one: Specialisation) -> str:
+    """`x.size()[0] was dynamic, and became the constant 6 at net.py:14: return self.scores(x) + bias`."""
+    place = f" at {one.where}: {one.code}" if one.where else ""
+    return f"{one.value} was dynamic, and became the constant {one.constant}{place}"
 
 
 def _is_of_torch(guard: Guard) -> bool:
     """Whether a guard is about what no program changes in passing."""
     is_inside = guard.value.startswith("torch.") or guard.value.endswith(_INSIDE)
+    is_inside = is_inside or ".__dict__" in guard.text
     return not guard.value or is_inside or guard.kind in ("DIMENSION_DYNAMIC_MARKING_GUARD", "ID_MATCH")
 
 
@@ -79,7 +176,9 @@ def _in_short(reason: str) -> str:
     return reason.partition("\n")[0].partition("  # ")[0].strip()
 
 
-_INSIDE = ("._modules", "._parameters", "._buffers", ".__dict__")
+_INSIDE = (
+    "._modules", "._parameters", "._buffers", "['_modules']", "['_parameters']", "['_buffers']", ".__dict__",
+)  # fmt: skip
 _GUARDS = (
     Column("value", fold="middle", least=20),
     Column("has to be", most=60),
@@ -93,6 +192,9 @@ def _page(row: CompileTimes, most: int | None) -> Iterator[Block]:
     yield Heading([f"{row.subject}: ", (took, "bold"), f" in {counted(len(row.compiles), 'compile')}"])
     if row.dumped:
         yield Line(("of a dump: with empty caches, debug files, and what records decisions", "dim"))
+    if row.exit_status:
+        text = f"the script ended with status {row.exit_status}: this is what was compiled until then"
+        yield RemarkLine("missed", text)
     if not row.phases:
         return
     yield from _longest(row)
@@ -101,6 +203,9 @@ def _page(row: CompileTimes, most: int | None) -> Iterator[Block]:
     yield Line()
     yield _compiles(row.compiles, most)
     yield from _misses(row.compiles)
+    for one in row.compiles:
+        for constant in one.specialised:
+            yield RemarkLine("missed", f"{one.compile_id}: {_specialised(constant)}", 2)
     if row.builds:
         text = f"{counted(len(row.builds), 'run')} of compilers, {duration(row.build_seconds)} in all"
         yield Line()
@@ -217,7 +322,7 @@ def cache_sentence(cache: CacheLookup) -> str:
         return ""
     shown = "; ".join(cache.differs[:3])
     more = f"; and {len(cache.differs) - 3} more" if len(cache.differs) > 3 else ""
-    return f"not in the cache, where the same graph has {shown}{more}"
+    return f"not in the cache, where the key most like it has another part: {shown}{more}"
 
 
 def _build_rows(builds: Sequence[Build]) -> list[list[Cell]]:

@@ -8,6 +8,7 @@ from inductor_probe.model.overview import OverviewCost, OverviewOutput, Overview
 from inductor_probe.model.profile import WORKS
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Name, RemarkLine, Table
 from inductor_probe.report.pages import call_parts, profile
+from inductor_probe.report.pages.compile_time import summary_sentence
 from inductor_probe.report.pages.decomposed import operators_page, slower_lines
 from inductor_probe.report.pages.kernels import first_of
 from inductor_probe.report.units import bytes_text, counted, duration
@@ -28,17 +29,7 @@ _TIMED = ("FASTER", "SLOWER", "SAME")
 def overview_page(record: OverviewOutput) -> Iterator[Block]:
     """Yield the overview, some 25 lines of it at most."""
     yield Line((_sentence(record), "bold"))
-    for text in record.wrong:
-        yield RemarkLine("hazard", f"wrong: {text}")
-    for text in record.failed[:_MOST_LINES]:
-        yield RemarkLine("missed", text)
-    if len(record.failed) > _MOST_LINES:
-        yield Line((f"{len(record.failed) - _MOST_LINES} more of these: probe check", "dim"))
-    for one in record.interruptions[:_MOST_LINES]:
-        remedy = best_remedy(one)
-        yield RemarkLine("missed", f"{one.text}: {remedy.text}" if remedy else one.text)
-    if (others := len(record.interruptions) - _MOST_LINES) > 0:
-        yield Line((f"{others} more causes of recompiles and graph breaks: --json has all", "dim"))
+    yield from _amiss(record)
     if record.parts:
         yield Heading((_BASIS[record.basis] + _busy(record), "bold"), 2)
         yield _parts(record.parts, record.basis)
@@ -66,8 +57,25 @@ def overview_page(record: OverviewOutput) -> Iterator[Block]:
         )
     if detailed:
         yield from operators_page(record.operators)
+    if record.compiling is not None:
+        yield Line(f"{summary_sentence(record.compiling)}: probe compile-time {record.run.name}")
     for text in record.left_out:
         yield Line((f"not looked at: {text}", "dim"))
+
+
+def _amiss(record: OverviewOutput) -> Iterator[Block]:
+    """Yield what is wrong, what failed, and what was compiled in pieces or again."""
+    for text in record.wrong:
+        yield RemarkLine("hazard", f"wrong: {text}")
+    for text in record.failed[:_MOST_LINES]:
+        yield RemarkLine("missed", text)
+    if len(record.failed) > _MOST_LINES:
+        yield Line((f"{len(record.failed) - _MOST_LINES} more of these: probe check", "dim"))
+    for one in record.interruptions[:_MOST_LINES]:
+        remedy = best_remedy(one)
+        yield RemarkLine("missed", f"{one.text}: {remedy.text}" if remedy else one.text)
+    if (others := len(record.interruptions) - _MOST_LINES) > 0:
+        yield Line((f"{others} more causes of recompiles and graph breaks: --json has all", "dim"))
 
 
 def _sentence(record: OverviewOutput) -> str:
