@@ -225,6 +225,17 @@ class CompileTimeOptions(Struct, frozen=True):
     warm: Annotated[bool, Typed(flags="--no-warm")] = True
 
 
+class MemoryOptions(ProgramOptions, frozen=True):
+    """Of what `probe memory` says which memory is taken when.
+
+    Attributes:
+        measure: Run the script again up to its call, for the peaks of both.
+    """
+
+    measure: Annotated[bool, Typed(flags="--no-measure")] = True
+    trust: Trust = False
+
+
 class AccuracyOptions(ProgramOptions, frozen=True):
     """How `probe accuracy` judges a program.
 
