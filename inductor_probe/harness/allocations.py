@@ -16,8 +16,7 @@ from torch._C._profiler import _EventType
 from torch.profiler import ProfilerActivity, profile
 
 MOST_OPERATORS = 12
-# What compiled code runs in, of dynamo, AOTAutograd and inductor, and what runs a backward: the operators below
-# are looked at.
+# What compiled code runs in, of dynamo, AOTAutograd and inductor, and what runs a backward.
 _AROUND = ("Torch-Compiled Region", "CompiledFunction", "## Call", "autograd::engine::evaluate_function: ")
 
 

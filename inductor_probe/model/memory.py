@@ -83,8 +83,8 @@ class GraphMemory(Struct, frozen=True):
 class LiveResult(Struct, frozen=True):
     """Memory that lives at a measured peak, by the operator in which it was allocated, all of it together.
 
-    `operator` is as torch.profiler names it, the outermost (`aten.softmax`); empty for what no operator asked for,
-    as the wrapper of a graph. Of a compiled call the others are libraries' own memory.
+    `operator` is as torch.profiler names it, the outermost (`aten.softmax`); empty for what no operator asked
+    for, as the wrapper of a graph. Of a compiled call the others are libraries' own memory.
     """
 
     operator: str

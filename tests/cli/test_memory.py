@@ -113,6 +113,7 @@ def test_names_that_end_where_arguments_are_gathered_live_in_the_partition(tmp_p
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(60)
 @pytest.mark.usefixtures("warm")
 def test_a_checkpointed_network_takes_more_than_eager(tmp_path: Path, probe: Probe) -> None:
     """pytorch/pytorch#120381: the peak of forward and backward is higher compiled than in eager."""
@@ -123,7 +124,8 @@ def test_a_checkpointed_network_takes_more_than_eager(tmp_path: Path, probe: Pro
     assert call.backward
     assert call.compiled.peak > 1.05 * call.eager.peak
     assert call.read is not None
-    assert 0.9 * call.compiled.peak < call.read <= call.compiled.peak
+    of_wrappers = sum(one.bytes for one in call.compiled.live if one.operator in {"", "aten.ones_like"})
+    assert call.read == pytest.approx(of_wrappers, rel=0.02)
     assert {one.operator for one in call.eager.live} >= {"aten.gelu"}
     forward, backward = record.rows
     assert call.read == backward.peak > forward.peak

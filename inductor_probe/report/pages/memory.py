@@ -82,10 +82,10 @@ def _measured(call: MeasuredMemory) -> Iterator[Block]:
     ]
     yield Table(_SIDES, rows, 2)
     if call.read is not None and abs(compiled - call.read) > _MARGIN * compiled:
-        beside = (
-            "what libraries and torch take beside the wrapper" if compiled > call.read else "less was there"
-        )
-        yield Line((f"read in the wrappers: {bytes_text(call.read)}; the rest is {beside}", "dim"), 2)
+        others = [one for one in call.compiled.live if one.operator]
+        size, names = sum(one.bytes for one in others), ", ".join(one.operator for one in others[:_MOST_LIVE])
+        beside = f"; what is called takes {bytes_text(size)} for itself: {names}" if others else ""
+        yield Line((f"read in the wrappers: {bytes_text(call.read)}{beside}", "dim"), 2)
 
 
 def _live(live: Sequence[LiveResult]) -> str:
