@@ -70,7 +70,12 @@ def memory(options: MemoryOptions, progress: Progress) -> Memory:
 
 
 def _read(one: MeasuredMemory, rows: Sequence[GraphMemory], ids: dict[str, str | None]) -> int | None:
-    """Return the peak that is read of the graphs of a call: one after the other, the largest of theirs."""
+    """Return the peak that is read of the graphs of a call: one after the other, the largest of theirs.
+
+    A frame that was compiled several times (`0/0`, `0/1`) has a graph for other sizes, maybe those of this call.
+    """
     mine = [row for row in rows if ids.get(row.graph) in one.graphs]
-    same = all(row.device == one.device for row in mine)
-    return max((row.peak for row in mine), default=None) if same else None
+    frames = [name.partition("/")[0] for name in one.graphs]
+    if len({*frames}) < len(frames) or any(row.device != one.device for row in mine):
+        return None
+    return max((row.peak for row in mine), default=None)

@@ -1,23 +1,25 @@
 """What torch's allocator gives in a call, and what of it lives where it is most.
 
-torch.profiler records each allocation and each free with its address and its time, below the operator that
-asked for it, on a CPU and on a GPU (`_EventType.Allocation`; `profile_memory=True`).
+torch.profiler records each allocation and each free with its address, its time, and what is allocated in all,
+below the operator that asked for it, on a CPU and on a GPU (`_EventType.Allocation`; `profile_memory=True`).
 """
 
 from __future__ import annotations
 
 import gc
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._C._profiler import _EventType
 from torch.profiler import ProfilerActivity, profile
 
 MOST_OPERATORS = 12
-# What compiled code runs in, of dynamo, AOTAutograd and inductor, and what runs a backward.
-_AROUND = ("Torch-Compiled Region", "CompiledFunction", "## Call", "autograd::engine::evaluate_function: ")
+# Of regions that are recorded: operators, and the nodes of a backward. Others are around them: what compiled code
+# runs in, `Optimizer.step#Adam.step`, those of the user's.
+_OPERATOR = re.compile(r"^(?!autograd::engine)\w+::|Backward\d+$")
 
 
 def allocations(run: Callable[[], object], device: str) -> dict[str, Any]:
@@ -39,17 +41,23 @@ def allocations(run: Callable[[], object], device: str) -> dict[str, Any]:
         for event in _allocations(root, "", device)
     ]
     del result
-    events.sort(key=lambda event: event[0])
+    events.sort(key=lambda event: event.time)
     live: dict[int, tuple[str, int]] = {}
     at_peak: dict[int, tuple[str, int]] = {}
     total = peak = allocated = 0
-    for _, pointer, size, operator in events:
-        if size >= 0:
-            live[pointer] = (operator, size)
-            allocated += size
-        elif live.pop(pointer, None) is None:
-            continue  # what was there before
-        total += size
+    before = events[0].total - events[0].size if events else 0
+    for event in events:
+        missed = total + event.size - (event.total - before)
+        total = event.total - before
+        if event.size >= 0:
+            live[event.address] = event.operator, event.size
+            allocated += event.size
+        else:
+            live.pop(event.address, None)
+        if missed > 0:  # a free on another thread has no event, but the allocator counted it
+            gone = next((address for address, (_, size) in live.items() if size == missed), None)
+            if gone is not None:
+                del live[gone]
         if total > peak:
             peak, at_peak = total, dict(live)
     sizes, counts = Counter[str](), Counter[str]()
@@ -60,13 +68,25 @@ def allocations(run: Callable[[], object], device: str) -> dict[str, Any]:
     return {"peak": peak, "left": total, "allocated": allocated, "live": rows}
 
 
-def _allocations(event: Any, operator: str, device: str) -> Iterator[tuple[int, int, int, str]]:
-    """Yield time, address, bytes (below 0: freed) and outermost operator of what is allocated below one."""
+class _Allocation(NamedTuple):
+    """Bytes that were given, or taken back (below 0), by the outermost operator; and the total since then."""
+
+    time: int
+    address: int
+    size: int
+    total: int
+    operator: str
+
+
+def _allocations(event: Any, operator: str, device: str) -> Iterator[_Allocation]:
+    """Yield what is allocated and freed below an event, on one kind of device."""
     if event.tag == _EventType.Allocation:
         fields = event.extra_fields
         if fields.device.type == device:
-            yield event.start_time_ns, fields.ptr, fields.alloc_size, operator
-    elif event.tag == _EventType.TorchOp and not operator and not event.name.startswith(_AROUND):
+            yield _Allocation(
+                event.start_time_ns, fields.ptr, fields.alloc_size, fields.total_allocated, operator
+            )
+    elif event.tag == _EventType.TorchOp and not operator and _OPERATOR.search(event.name):
         operator = event.name
     for child in event.children:
         yield from _allocations(child, operator, device)

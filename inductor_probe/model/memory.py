@@ -113,7 +113,8 @@ class MeasuredMemory(Struct, frozen=True, kw_only=True):
     Attributes:
         name, where: of the callable. graphs: compile ids. call: the number of the call that was made.
         backward: forward and backward are one call. device: whose allocator.
-        read: the peak that is read of these graphs together; None where that is of another device.
+        read: the peak that is read of these graphs together; None where it is of another device, or which of
+            several compiles of a function the call runs is not known.
     """
 
     name: str

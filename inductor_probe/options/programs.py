@@ -343,6 +343,7 @@ class ExpectOptions(ProgramOptions, frozen=True):
         no_graph_break: Dynamo compiled it as one graph.
         no_recompile: Nothing was compiled again, as a guard failed.
         no_remark: No remark of this code: noncontiguous-access, int64-indices ...
+        cudagraphed: CUDA graphs replay all of the graph, or a node, or a kernel.
     """
 
     kernels: Annotated[Expected, Typed(metavar="N")] = ()
@@ -360,6 +361,7 @@ class ExpectOptions(ProgramOptions, frozen=True):
     no_graph_break: bool = False
     no_recompile: bool = False
     no_remark: Annotated[Expected, Typed(metavar="CODE")] = ()
+    cudagraphed: Annotated[Expected, Typed(metavar="[NODE]", alone="")] = ()
 
     @property
     def expected(self) -> Mapping[str, Any]:

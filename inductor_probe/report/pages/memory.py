@@ -34,6 +34,8 @@ _WIDTH = 24
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _MARGIN, _LEAST = 0.02, 0.01
 """Of a peak: allocators round, and smaller buffers are one line."""
+_READ = ("", "aten.ones_like")
+"""What a wrapper allocates, and the gradients of outputs with which `OwnCall` runs a backward."""
 _HELD: dict[HeldBy, str] = {
     "call": "",
     "output": "returned",
@@ -82,7 +84,7 @@ def _measured(call: MeasuredMemory) -> Iterator[Block]:
     ]
     yield Table(_SIDES, rows, 2)
     if call.read is not None and abs(compiled - call.read) > _MARGIN * compiled:
-        others = [one for one in call.compiled.live if one.operator]
+        others = [one for one in call.compiled.live if one.operator not in _READ]
         size, names = sum(one.bytes for one in others), ", ".join(one.operator for one in others[:_MOST_LIVE])
         beside = f"; what is called takes {bytes_text(size)} for itself: {names}" if others else ""
         yield Line((f"read in the wrappers: {bytes_text(call.read)}{beside}", "dim"), 2)
