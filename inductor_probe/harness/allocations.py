@@ -17,8 +17,8 @@ from torch._C._profiler import _EventType
 from torch.profiler import ProfilerActivity, profile
 
 MOST_OPERATORS = 12
-# Of regions that are recorded: operators, and the nodes of a backward. Others are around them: what compiled code
-# runs in, `Optimizer.step#Adam.step`, those of the user's.
+# Of regions that are recorded: operators, and the nodes of a backward. Others are around them: what compiled
+# code runs in, `Optimizer.step#Adam.step`, those of the user's.
 _OPERATOR = re.compile(r"^(?!autograd::engine)\w+::|Backward\d+$")
 
 
