@@ -72,7 +72,7 @@ def memory(options: MemoryOptions, progress: Progress) -> Memory:
 def _read(one: MeasuredMemory, rows: Sequence[GraphMemory], ids: dict[str, str | None]) -> int | None:
     """Return the peak that is read of the graphs of a call: one after the other, the largest of theirs.
 
-    A frame that was compiled several times (`0/0`, `0/1`) has graphs for several sizes, one of which is called.
+    A frame that was compiled several times has graphs for several sizes, one of which this call runs.
     """
     mine = [row for row in rows if ids.get(row.graph) in one.graphs]
     frames = [name.partition("/")[0] for name in one.graphs]
