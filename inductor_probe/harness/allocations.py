@@ -19,7 +19,7 @@ from torch.profiler import ProfilerActivity, profile
 MOST_OPERATORS = 12
 # Of regions that are recorded: operators, and the nodes of a backward. Others are around them: what compiled
 # code runs in, `Optimizer.step#Adam.step`, those of the user's.
-_OPERATOR = re.compile(r"^(?!autograd::engine)\w+::|Backward\d+$")
+_OPERATOR = re.compile(r"(?!autograd::engine)(?:\w+::|.*Backward\d+$)")
 
 
 def allocations(run: Callable[[], object], device: str) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _allocations(event: Any, operator: str, device: str) -> Iterator[_Allocation
             yield _Allocation(
                 event.start_time_ns, fields.ptr, fields.alloc_size, fields.total_allocated, operator
             )
-    elif event.tag == _EventType.TorchOp and not operator and _OPERATOR.search(event.name):
+    elif event.tag == _EventType.TorchOp and not operator and _OPERATOR.match(event.name):
         operator = event.name
     for child in event.children:
         yield from _allocations(child, operator, device)
