@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.expect import Expectations
     from inductor_probe.api.issue import issue_of
     from inductor_probe.api.kernel_check import CheckedKernels
+    from inductor_probe.api.memory import Memory, memory
     from inductor_probe.api.notebook import recording
     from inductor_probe.api.op_check import OpCheck, check_op
     from inductor_probe.api.opened import expect, profile
@@ -95,17 +96,17 @@ __version__ = "0.1.0"
 __all__ = [
     "Accuracy", "Asm", "Bench", "BenchSettings", "Bisection", "Candidate", "Causes", "Check",
     "CheckedKernels", "Compare", "CompileTimeRows", "ConfigSweeps", "CppProgram", "Diff", "Expectations",
-    "Explanations", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows",
+    "Explanations", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "Memory", "NodeRows",
     "NotFoundError", "NotSavedError", "OpCheck", "OpRecorder", "Overview", "Page", "Pages", "PerfTable",
     "Portable", "ProbeError", "Profiles", "Reduction", "Report", "ResultHistory", "ResultRows",
     "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "accuracy",
     "ask_compiler", "asm", "bench_kernel", "bisect", "candidates_of", "check", "check_kernel", "check_op",
     "compare", "compile_graph", "compile_time", "debug", "diff", "doctor", "dump", "expect", "explain",
-    "export_cpp", "find_kernel", "find_kernels", "fusion", "issue_of", "kernels", "layouts", "nodes",
-    "open_graph", "open_kernel", "open_results", "open_run", "overview", "perf", "plan_removal",
-    "portability", "profile", "recording", "reduce", "remove_run", "report_of", "result_history", "results",
-    "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif",
-    "why",
+    "export_cpp", "find_kernel", "find_kernels", "fusion", "issue_of", "kernels", "layouts", "memory",
+    "nodes", "open_graph", "open_kernel", "open_results", "open_run", "overview", "perf", "plan_removal",
+    "portability", "profile", "recording", "reduce", "remove_run", "report_of", "result_history",
+    "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict",
+    "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -120,6 +121,7 @@ _MODULES = {
     "api.expect": "Expectations",
     "api.issue": "issue_of",
     "api.kernel_check": "CheckedKernels",
+    "api.memory": "Memory memory",
     "api.notebook": "recording",
     "api.op_check": "OpCheck check_op",
     "api.overview": "Overview overview",

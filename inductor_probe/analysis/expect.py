@@ -69,6 +69,7 @@ class GraphExpectations:
             "bytes-at-most": self._bytes,
             "cause": self._cause,
             "no-remark": self._no_remark,
+            "cudagraphed": self._cudagraphed,
         }
 
     def check(self, expectation: Expectation) -> Checked:
@@ -224,6 +225,21 @@ class GraphExpectations:
             bool(mine), "decided" if mine else "other-causes", (("names", about),),
             causes=[cause for cause in causes if cause.kind == "missed"],
         )  # fmt: skip
+
+    def _cudagraphed(self, expectation: Expectation) -> _Answer:
+        """Compare what is captured: of the graph all of it, of a node or kernel those of its nodes."""
+        (cause,) = self._why((), "cudagraphs")[:1] or (None,)
+        if cause is None or cause.decision is None:
+            return _Answer(None, "no-cudagraphs")
+        outcome = cause.decision.outcome
+        if outcome != "partitioned":
+            return _Answer(outcome == "captured", f"cudagraphs-{outcome}", causes=[cause])
+        names = [self._nodes(name) for name in expectation.subjects]
+        cut = tuple(node for node in cause.nodes if not names or node in names[0])
+        numbers: _Numbers = (("names", cut), ("partitions", cause.decision.operand("partitions") or 0))
+        if names and not cut:
+            return _Answer(True, "cudagraphs-captured")
+        return _Answer(False, "cudagraphs-partitioned", numbers, causes=[cause])
 
     def _no_remark(self, expectation: Expectation) -> _Answer:
         remarks = [remark for remark in self._remarks if remark.code == expectation.value]

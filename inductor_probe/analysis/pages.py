@@ -317,6 +317,7 @@ def _trace(
         ),
         kernels=tuple(pair for pair in linked.kernel_fx if pair.fx in names),
         absent=tuple(_absences(graph, names)),
+        rewrites=tuple(one for one in _recorded(graph, what) if one.topic in ("rewrite", "freezing")),
     )
 
 

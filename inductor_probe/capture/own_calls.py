@@ -51,6 +51,7 @@ class OwnRequest(Struct, frozen=True):
         most: callables that are timed.
         parts: seconds of timing what a call consists of, a part of them for eager's; 0: neither is.
         eager_only: look at eager's operators for `parts`, and at nothing else.
+        memory: look at what both sides allocate, and at nothing else.
         laps: run laps of the first one as lines of the other pipe ask for, in place of timing it.
     """
 
@@ -64,6 +65,7 @@ class OwnRequest(Struct, frozen=True):
     parts: float = 0.0
     laps: bool = False
     eager_only: bool = False
+    memory: bool = False
 
 
 class OwnCalls(Callables):
@@ -173,6 +175,8 @@ class OwnCalls(Callables):
             self._serve(own)
         elif self._request.eager_only:
             self._tell_operators(own)
+        elif self._request.memory:
+            self._tell("memory", **own.memory())
         else:
             request = self._request
             series = own.time(

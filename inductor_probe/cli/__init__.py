@@ -59,6 +59,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "whatif": ("whatif", "Compile another way, check both, and time them in turns."),
         "profile": ("profile", "Where the time of a call goes: guards, wrapper, loop nests, launches."),
         "compile-time": ("programs", "Where the time of compiling goes, and what a warm cache saves."),
+        "memory": ("programs", "The peak of a call against eager's, and which buffers live then."),
         "bench-kernel": ("bench", "Write, check and time a standalone bench file of a graph."),
         "rewrite": ("bench", "List the rewrites of a graph's kernels, or add them to the bench file."),
         "check-kernel": (

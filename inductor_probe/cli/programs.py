@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 import inductor_probe as ip
 from inductor_probe.cli.parameters import AsIssue, Everything, verb
@@ -28,6 +29,7 @@ from inductor_probe.options.programs import (
     BisectOptions,
     CompileTimeOptions,
     ExpectOptions,
+    MemoryOptions,
     OverviewOptions,
     ReduceOptions,
 )
@@ -81,6 +83,19 @@ def compile_time(options: CompileTimeOptions, shown: CompileTimeShown, *, output
         write_output(shown.chrome, answer.chrome, force=shown.force)
         say(f"wrote {relative(shown.chrome.absolute())}: open it in https://ui.perfetto.dev")
     return status
+
+
+@verb(MemoryOptions, Everything)
+def memory(options: MemoryOptions, shown: Everything, *, output_format: OutputFormat) -> int:
+    """How much memory does a compiled call take, against eager, and which buffers live at its peak?
+
+    SCRIPT is dumped first; RUN and GRAPH are there already, the latest run if left out. What the wrapper
+    allocates and frees is read, a buffer a row. Then the script runs again up to its call: torch's allocator
+    says what that takes at its peak, compiled and in eager.
+    """
+    with progress_line() as progress:
+        answer = ip.memory(options, progress=progress)
+    return give(replace(answer, everything=shown.everything), output_format)
 
 
 class AccuracyShown(Struct, frozen=True):

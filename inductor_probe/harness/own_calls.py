@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from inductor_probe.harness.allocations import allocations
 from inductor_probe.harness.budget import LONG_S
 from inductor_probe.harness.call_parts import MOST_CALLS as MOST_MARKED
 from inductor_probe.harness.call_parts import measure_call_parts
@@ -237,6 +238,15 @@ class OwnCall:
         finally:
             self.state.restore()
         return {"capability": torch.backends.cpu.get_cpu_capability(), "operators": operators}
+
+    def memory(self) -> Facts:
+        """Return what torch's allocator gives in a call of each side; see `allocations`."""
+        found: Facts = {}
+        for side in (EAGER, COMPILED):
+            with eagerly(side == EAGER):
+                found[side] = allocations(lambda side=side: self.run(side), self.device.partition(":")[0])  # type: ignore[misc]
+            self.state.restore()
+        return found
 
     def caller(self, side: str) -> Callable[[], object]:
         """Return what makes the call without arguments, with as little as possible around it."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -23,6 +24,7 @@ from inductor_probe.executors.child import Event
 from inductor_probe.measuring.interleaved import time_remotes
 from inductor_probe.measuring.script_process import OwnChildError, OwnProgram, ScriptProcess
 from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.memory import MeasuredMemory
 from inductor_probe.model.own_call import (
     EagerOperator,
     NoOwnCall,
@@ -171,6 +173,51 @@ def time_without_vectors(
         own,
         operators=tuple(replace(one, without_vectors=times.get(one.name)) for one in own.operators),
     )
+
+
+def measure_memory(
+    program: OwnProgram, wanted: Sequence[tuple[str, bool]], progress: Progress = lambda text: None
+) -> tuple[tuple[MeasuredMemory, ...], NoOwnCall | None]:
+    """Return what torch's allocator gives in a call of each callable, compiled and eager: runs the script.
+
+    Args:
+        wanted: see `time_own_calls`.
+
+    Returns:
+        each callable, in the order in which they were reached, and why one is missing, if one is.
+    """
+    request = OwnRequest(wanted=tuple(wanted), memory=True, limit_s=program.limit_s)
+    progress(f"running {program.script} up to the call")
+    try:
+        with _caches_of(program) as caches, OwnProcess(program, request, caches) as process:
+            events = [*process.events()]
+    except OwnChildError as error:
+        return (), NoOwnCall(error.code, error.message)
+    made, facts = list[MeasuredMemory](), dict[str, Any]()
+    for event in events:
+        facts |= event
+        if event["event"] == "memory":
+            made.append(
+                from_json(
+                    MeasuredMemory,
+                    {
+                        **facts,
+                        "eager": _side_memory(event["eager"]),
+                        "compiled": _side_memory(event["compiled"]),
+                    },
+                )
+            )
+    missing = {one for one, _ in wanted} - {one for call in made for one in call.graphs}
+    return tuple(made), _why_none(events) if missing and len(made) < request.most else None
+
+
+def _side_memory(facts: Event) -> Event:
+    """Return what a process says of one side, as a record of it has it."""
+    live = [
+        {"operator": name.replace("::", "."), "bytes": size, "count": count}
+        for name, size, count in facts["live"]
+    ]
+    return {**facts, "live": live}
 
 
 def _rule(budget: float, margin: float, processes: int | None) -> StopRule:

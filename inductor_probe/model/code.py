@@ -354,6 +354,13 @@ class Allocation(Compared, frozen=True):
     span: Span | None = None
 
 
+class Freed(Compared, frozen=True):
+    """A statement after which the wrapper has a name no more: `del buf0`, `buf0.reset();` in C++."""
+
+    name: str
+    span: Span
+
+
 class SizeSymbol(Compared, frozen=True):
     """A size that the wrapper computes or takes from an input: `s77 = arg0_1`, `u0 = buf1.item()`."""
 
@@ -405,6 +412,8 @@ class OutputCode(Compared, frozen=True, dict=True):
         functions: functions of the wrapper beside its entry: partitions, branches of conditionals, bodies
             of loops, in order. What they launch and allocate is listed with the rest.
         steps: of a wrapper in C++, what it does, in order.
+        freed: where names end, in order.
+        entered: calls of `functions`, from where their arguments are gathered, in order.
     """
 
     uncompared: ClassVar[tuple[str, ...]] = ("steps",)
@@ -423,6 +432,8 @@ class OutputCode(Compared, frozen=True, dict=True):
     span: Span | None = None
     language: Literal["python", "cpp"] = "python"
     steps: tuple[WrapperStep, ...] = ()
+    freed: tuple[Freed, ...] = ()
+    entered: tuple[tuple[str, Span], ...] = ()
 
     @property
     def subgraphs(self) -> tuple[WrapperFunction, ...]:

@@ -23,7 +23,7 @@ from inductor_probe.model.span import Problem
 ExpectationKind: TypeAlias = Literal[
     "kernels", "vectorised", "fused", "layout", "no-copy", "no-extern", "no-fallback", "reduction-hint",
     "index-dtype", "bytes-at-most", "cause", "no-failed-compile", "no-graph-break", "no-recompile",
-    "no-remark",
+    "no-remark", "cudagraphed",
 ]  # fmt: skip
 EXPECTATION_KINDS: tuple[ExpectationKind, ...] = get_args(ExpectationKind)
 OF_RUNS: tuple[ExpectationKind, ...] = ("no-failed-compile", "no-graph-break", "no-recompile")
@@ -59,6 +59,7 @@ _FORMS: Mapping[ExpectationKind, _Form] = {
     "no-failed-compile": _Form(0, 0, None, ""),
     "no-graph-break": _Form(0, 0, None, ""),
     "no-recompile": _Form(0, 0, None, ""),
+    "cudagraphed": _Form(0, 1, None, "op0"),
     "no-remark": _Form(0, 0, get_args(RemarkCode), "noncontiguous-access"),
 }
 _BYTES = re.compile(r"(\d+\.?\d*|\.\d+) ?(|B|kB|KB|MB|GB|KiB|MiB|GiB)")

@@ -88,6 +88,7 @@ class TracePage(Struct, frozen=True):
         nodes: scheduler nodes that compute any of `fx`. maybe: those that may, for all that is known.
         kernels: those that compute any of `fx`, with what says so, in the order of the code.
         absent: for each of `fx` without a kernel or a node, what is known of why.
+        rewrites: what patterns and passes made of them, or nearly did, and what freezing folded.
     """
 
     graph: str
@@ -100,6 +101,7 @@ class TracePage(Struct, frozen=True):
     maybe: tuple[NodeRow, ...]
     kernels: tuple[KernelFx, ...]
     absent: tuple[Absence, ...] = ()
+    rewrites: tuple[Cause, ...] = ()
 
 
 AbsenceReason: TypeAlias = Literal["view", "item", "number", "attribute", "unused", "unknown"]

@@ -227,6 +227,17 @@ class CompileTimeOptions(Struct, frozen=True):
     grow: Annotated[Sequence[int], LIST] = ()
 
 
+class MemoryOptions(ProgramOptions, frozen=True):
+    """Of what `probe memory` says which memory is taken when.
+
+    Attributes:
+        measure: Run the script again up to its call, for the peaks of both.
+    """
+
+    measure: Annotated[bool, Typed(flags="--no-measure")] = True
+    trust: Trust = False
+
+
 class AccuracyOptions(ProgramOptions, frozen=True):
     """How `probe accuracy` judges a program.
 
@@ -334,6 +345,7 @@ class ExpectOptions(ProgramOptions, frozen=True):
         no_graph_break: Dynamo compiled it as one graph.
         no_recompile: Nothing was compiled again, as a guard failed.
         no_remark: No remark of this code: noncontiguous-access, int64-indices ...
+        cudagraphed: CUDA graphs replay all of the graph, or a node, or a kernel.
     """
 
     kernels: Annotated[Expected, Typed(metavar="N")] = ()
@@ -351,6 +363,7 @@ class ExpectOptions(ProgramOptions, frozen=True):
     no_graph_break: bool = False
     no_recompile: bool = False
     no_remark: Annotated[Expected, Typed(metavar="CODE")] = ()
+    cudagraphed: Annotated[Expected, Typed(metavar="[NODE]", alone="")] = ()
 
     @property
     def expected(self) -> Mapping[str, Any]:

@@ -31,6 +31,7 @@ from inductor_probe.model.code import (
     Allocation,
     Branch,
     ExternCall,
+    Freed,
     Kernel,
     KernelComment,
     Launch,
@@ -84,6 +85,7 @@ _IF = re.compile(
     r"(?P<condition>(?P<selector>\w+|static_cast<int64_t>\(.+\))(?: == \d+)?)\) ?(?:\{|break;)"
 )
 _MODEL = re.compile(r"AOTInductorModelBase\(\d+,\s*(?P<outputs>\d+),")
+_RESET = re.compile(r"(\w+)\.reset\(\);")
 _SUBGRAPH = re.compile(r"\s*// subgraph: (?P<name>\w+)")
 _OF_INPUT = re.compile(r"(\w+)_(size|stride)\[(\d+)\]")
 
@@ -156,6 +158,7 @@ class _CppReader:
     used: int = 0
     sources: dict[str, str] = field(default_factory=dict)
     steps: list[WrapperStep] = field(default_factory=list)
+    freed: list[Freed] = field(default_factory=list)
     blocks: list[bool] = field(default_factory=list)
 
     def read(self) -> OutputCode:
@@ -205,6 +208,7 @@ class _CppReader:
             span=span,
             language="cpp",
             steps=tuple(self.steps),
+            freed=tuple(self.freed),
         )
 
     def _outputs(self) -> int:
@@ -275,6 +279,7 @@ class _CppReader:
             match = pattern.fullmatch(statement)
             if match and getattr(self, f"_{kind}")(match, span, number) is not False:
                 return
+        self.freed += [Freed(name, span) for name in _RESET.findall(statement)]
         self._branch(statement)
         if not SILENT.fullmatch(statement):
             self.problems.append(Problem(f"unknown statement of the wrapper: {shorten(statement)}", span))

@@ -101,6 +101,8 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
         returns=reader.returns,
         symbols=tuple(reader.symbols),
         functions=tuple(reader.others),
+        freed=tuple(reader.freed),
+        entered=tuple(reader.entered),
         added=tuple(
             sorted(
                 (Span(path, part.lineno, part.end_lineno or part.lineno) for part in added.statements),

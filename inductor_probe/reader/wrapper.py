@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from inductor_probe.model.code import (
     Allocation,
     ExternCall,
+    Freed,
     KernelComment,
     Launch,
     SizeSymbol,
@@ -32,6 +33,8 @@ from inductor_probe.reader.values import dotted, shorten
 # torch 2.4, `torch.ops.aten.cumsum.default` since.
 _EXTERN = ("extern_kernels.", "aten.", "torch.ops.", "quantized.", "_quantized.", "inductor_ops.")
 _SYMBOL = re.compile(r"[suz]\d+")
+# codegen_partition_call: `partition0_args = [arg0_1]`, then `(buf0,) = self.partitions[0](partition0_args)`
+_PARTITION_ARGUMENTS = re.compile(r"partition(?P<number>\d+)_args")
 _SIZES = re.compile(r"(?P<tensor>\w+)_(?P<of>size|stride)")
 # Calls that neither compute nor name memory: devices, streams, guards, events, lists of a loop, profiling.
 _PLUMBING = re.compile(
@@ -46,7 +49,7 @@ _LAUNCHING = ("run", "generated_kernel")
 # Methods of a tensor that make another one: `buf0[0] = arg0_1.clone()` before a loop.
 _COPIES = ("clone", "copy_", "unsqueeze", "contiguous")
 # Statements that hold nothing a reader asks for.
-_SILENT = (ast.Delete, ast.Assert, ast.Pass, ast.Raise, ast.Import, ast.ImportFrom, ast.Global, ast.Break)
+_SILENT = (ast.Assert, ast.Pass, ast.Raise, ast.Import, ast.ImportFrom, ast.Global, ast.Break)
 # make_allocation: `empty_strided(...)` until torch 2.2, `empty_strided_cpu(...)` since.
 _EMPTY_STRIDED = re.compile(r"empty_strided(_(?P<device>\w+?)(?:_pinned|_p2p)?)?")
 
@@ -73,6 +76,8 @@ class WrapperReader:
     symbols: list[SizeSymbol] = field(default_factory=list)
     returns: tuple[str, ...] = ()
     others: list[WrapperFunction] = field(default_factory=list)
+    freed: list[Freed] = field(default_factory=list)
+    entered: list[tuple[str, Span]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     added: AddedCode = field(default_factory=AddedCode)
     comments: dict[int, KernelComment | None] = field(default_factory=dict)
@@ -130,6 +135,8 @@ class WrapperReader:
                 self._assign(ast.unparse(item), statement.value, statement)
             case ast.Expr(value=ast.Call() as call):
                 self._call(call, (), statement)
+            case ast.Delete(targets=names):
+                self.freed += [Freed(text(name), self._span(statement)) for name in names]
             case ast.Expr(value=ast.Constant()) | ast.Return():
                 pass
             case _ if not isinstance(statement, _SILENT):
@@ -155,6 +162,8 @@ class WrapperReader:
                 self._allocate(Allocation(name, "alias", None, other, span))
             case ast.Call() as call:
                 self._assign_call(name, call, statement)
+            case ast.List() if match := _PARTITION_ARGUMENTS.fullmatch(name):
+                self.entered.append((f"partition_{match['number']}", span))
             case ast.Constant(value=None) | ast.List() | ast.ListComp() | ast.BinOp(left=ast.List()):
                 pass  # nothing yet: what a branch, a loop or a partition fills
             case _:
@@ -209,7 +218,9 @@ class WrapperReader:
             if method in _COPIES:
                 outputs, args = outputs or (kernel,), (kernel, *args)
             self.externs.append(ExternCall(target, args, outputs, span, comment=self._comment(statement)))
-        elif not (target in self.functions or "partitions[" in target or _PLUMBING.fullmatch(target)):
+        elif target in self.functions:
+            self.entered.append((target, span))
+        elif not ("partitions[" in target or _PLUMBING.fullmatch(target)):
             self._unknown(statement)
 
     def _unknown(self, statement: ast.stmt) -> None:

@@ -48,6 +48,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "whatif": ("cpu", "--scalar", "op0", "--budget", "300ms"),
     "overview": ("cpu", "--budget", "300ms"),
     "compile-time": ("cpu",),
+    "memory": ("cpu",),
     "reduce": ("cpu", "--keep", "run: grep -q conv2d"),
     "bisect": ("network.py", "--keep", "expect: --vectorised", "--set", "inductor.cpp.simdlen=1"),
     "accuracy": ("cpu", "--no-try"),

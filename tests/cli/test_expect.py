@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import inductor_probe as ip
 from tests.conftest import DUMPS
 
 HFLIP = DUMPS / "torch-2.13.0-cpu" / "hflip_cf"
@@ -81,3 +82,23 @@ def test_json_has_the_decisions(probe: Callable[..., Any]) -> None:
     (failed,) = [one for one in output["outcomes"] if one["standing"] == "fails"]
     assert failed["expectation"]["kind"] == "vectorised"
     assert failed["causes"]
+
+
+@pytest.mark.compiles
+@pytest.mark.usefixtures("warm")
+def test_a_part_that_torch_silently_leaves_out_of_cuda_graphs_fails(
+    tmp_path: Path, probe: Callable[..., Any]
+) -> None:
+    """pytorch/pytorch#147648: copies to the CPU and back, and what is added there, are no part of a graph."""
+    run = ip.dump(Path(__file__).with_name("partitioned_program.py"), target="h100", out=tmp_path)
+    ran = probe("expect", run.path, "--cudagraphed")
+    assert ran.status == 1, ran.err
+    assert "--cudagraphed FAILS: CUDA graphs replay 2 parts, without op2, op3, op4" in ran.out
+    assert "partitioned_program.py:13 in f: y_cpu = y1.cpu() + 1" in ran.out
+    assert "partitioned_program.py:15 in f: return x1 + y1 + z + y_cpu.cuda()" in ran.out
+    assert probe("expect", run.path, "--cudagraphed", "op0").status == 0
+    assert probe("expect", run.path, "--cudagraphed", "op3").status == 1
+    (row,) = ip.memory(run, measure=False).record.rows  # partitions are followed where they are called
+    assert row.unknown == ()
+    assert row.left == 16
+    assert probe("expect", HFLIP, "--cudagraphed").status == 2  # it says nothing of CUDA graphs

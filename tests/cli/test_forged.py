@@ -40,6 +40,7 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "profile": (("RUN",), ("RUN/evil.py",), ("RUN/torchinductor/GRAPH/output_code.py",)),
     "overview": (("RUN",), ("RUN", "--again"), ("RUN/evil.py",)),
     "compile-time": (("RUN",), ("RUN/evil.py",)),
+    "memory": (("RUN",), ("RUN/evil.py",), ("RUN/torchinductor/GRAPH/output_code.py",)),
     "reduce": (("RUN", "--keep", "fails"), ("RUN/evil.py", "--keep", "fails")),
     "bisect": (("RUN", "--keep", "fails", *SETTING), ("--runs", "RUN", "RUN", "--keep", "fails")),
     "accuracy": (("RUN",), ("RUN/evil.py",), ("train", "--case", "x")),

@@ -51,6 +51,7 @@ ON_THE_COMMAND_LINE = {
         **dict.fromkeys(("everything", "guards"), "`CompileTimeRows.page` has them"),
         **dict.fromkeys(("chrome", "force"), "`CompileTimeRows.chrome` is its text"),
     },
+    "memory": {"everything": "`Memory.everything` is it"},
     "diff": {"code": "`Diff.code` has it", "everything": "`Diff.page` has long lists"},
     "tunings": {"csv": "`Tunings.csv` is its text"},
     "runs": dict.fromkeys(("rm", "dry_run", "yes"), "`remove_run` removes one"),

@@ -356,3 +356,40 @@ def test_the_api_mirrors_the_command() -> None:
     assert "<pre" in graph.show("buf0")._repr_html_()
     with pytest.raises(ip.NotFoundError):
         graph.show("buf9")
+
+
+WEIGHT_ONLY = """
+import torch
+import torch._inductor.config as config
+
+config.freezing = True
+
+
+class Linear(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.randint(-128, 127, (256, 512), dtype=torch.int8))
+        self.register_buffer("scale", torch.rand(256, dtype=torch.bfloat16) / 128)
+
+    def forward(self, x):
+        return torch.nn.functional.linear(x, self.weight.to(x.dtype)) * self.scale
+
+
+with torch.no_grad():
+    torch.compile(Linear().eval())(torch.randn(4, 512, dtype=torch.bfloat16))
+"""
+
+
+@pytest.mark.compiles
+@pytest.mark.usefixtures("warm")
+def test_the_page_of_an_operator_has_the_patterns_that_nearly_matched(tmp_path: Path, probe: Probe) -> None:
+    """Weights in 8 bits become no int8 product: the pattern has its conversion where the graph transposes."""
+    (tmp_path / "woq.py").write_text(WEIGHT_ONLY)
+    run = ip.dump(tmp_path / "woq.py", out=tmp_path)
+    (page,) = json.loads(probe("show", "mm", run.path, "--json", cwd=tmp_path).out)["pages"]
+    rewrites = page["page"]["rewrites"]
+    assert {cause["sources"][0]["line"] for cause in rewrites} == {15}
+    shown = probe("show", "aten.mul", run.path, cwd=tmp_path).out
+    assert "2 of the 4 nodes of woq_int8" in shown
+    assert "then it has prims.convert_element_type.default where the graph has aten.permute.default" in shown
+    assert shown.index("rewrites") < shown.index("FX nodes") < shown.index("cpp_fused_mul_1")

@@ -223,6 +223,8 @@ class _Maker:
         index, nodes = index_of(self._graph), self._nodes(decision)
         kernels, fx = self._linked(nodes)
         fx = decision.names if decision.subject_type == "fx" else fx
+        if decision.subject_type == "graph" and (node := decision.operand("node")) in index.fx:
+            fx = (str(node),)  # the first one on a CPU, which CUDA graphs do not replay
         nest = nest_of(self._graph, decision)
         lines = [leaf.span for leaf in index.nodes.named(nodes) if leaf.span]
         code = nest_span(self._graph, *nest) if nest else None
@@ -294,6 +296,9 @@ class _Maker:
                     return tuple(dict.fromkeys(filter(None, map(index.nodes.producer.get, into))))
                 linked = links(self._graph).nodes
                 return tuple(node for node, link in linked.items() if not set(names).isdisjoint(link.fx))
+            case "graph":
+                cut = decision.operand("nodes")  # what CUDA graphs leave out
+                return tuple(leaf.name for leaf in index.nodes.named(cut if isinstance(cut, tuple) else ()))
         return ()
 
     def _subjects(self, decision: Decision) -> tuple[Subject, ...]:

@@ -51,7 +51,7 @@ from inductor_probe.report.document import (
 from inductor_probe.report.pages.kernels import first_of, how, kernel_page
 from inductor_probe.report.pages.layouts import layout_page
 from inductor_probe.report.pages.nodes import AMBIGUOUS, buffer_text, does, kernel_text, ranges_text
-from inductor_probe.report.pages.why import decision_lines
+from inductor_probe.report.pages.why import cause_sentence, decision_lines
 from inductor_probe.report.units import (
     bytes_text,
     bytes_were,
@@ -493,6 +493,12 @@ def _trace_page(page: TracePage) -> Iterator[Block]:
     if page.before:
         yield Heading(("FX nodes before inductor's passes", "bold"), 2)
         yield _fx_table(page.before, {})
+    if page.rewrites:
+        yield Heading(("rewrites", "bold"), 2)
+        for cause in page.rewrites[:_MOST_REMARKS]:
+            yield RemarkLine(cause.kind, cause_sentence(cause), 2)
+        if (more := len(page.rewrites) - _MOST_REMARKS) > 0:
+            yield Line((f"and {more} more: probe why {page.what} --kind rewrite,freezing", "dim"), 2)
     if page.fx:
         buffers: dict[str, list[str]] = {}
         for node, buffer in page.holds:
