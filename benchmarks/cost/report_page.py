@@ -42,13 +42,20 @@ match sys.argv[1]:
         made, inputs = UNet(), torch.randn(1, 3, 48, 64)
     case "gpt_training":
         made, inputs = GPT(), torch.randint(0, 300, (2, 33))
+    case "gpt_of_16_training" | "adam":
+        made, inputs = GPT(depth=16), torch.randint(0, 300, (2, 33))
 training = sys.argv[1].endswith("training")
-with torch.set_grad_enabled(training):
-    result = torch.compile(made)(inputs)
-if training:
-    result.square().mean().backward()
+if sys.argv[1] == "adam":
+    optimizer = torch.optim.Adam(made.parameters(), foreach=True)
+    made(inputs).backward()
+    torch.compile(optimizer.step)()
+else:
+    with torch.set_grad_enabled(training):
+        result = torch.compile(made)(inputs)
+    if training:
+        result.square().mean().backward()
 """
-NETWORKS = ("resnet50", "vit", "mixer", "unet_training", "gpt_training")
+NETWORKS = ("resnet50", "vit", "mixer", "unet_training", "gpt_training", "gpt_of_16_training", "adam")
 ROUNDS = 5
 
 

@@ -59,7 +59,6 @@ function index() {
   }
   for (const one of graph.buffers) for (const node of one.readers) add(one.buffer, node);
   for (const one of graph.kernels) for (const node of one.nodes) add(one.name, node);
-  for (const box of boxes()) if (box.dataset.nodes) for (const node of box.dataset.nodes.split(" ")) add(box.dataset.name, node);
 }
 const boxes = () => document.querySelectorAll(`.drawing[data-graph="${state.g}"] [data-name]`);
 const ofName = name => known.get(name) ?? new Set();
@@ -74,8 +73,6 @@ function follows(element, nodes, name) {
   element.addEventListener("mouseleave", () => mark("near", []));
   if (name) element.addEventListener("click", event => { if (!String(getSelection())) { event.stopPropagation(); choose(name); } });
 }
-const ofBox = name => graph.nodes.some(one => one.node === name || one.top === name) || !graph.buffers.some(one => one.buffer === name)
-  ? ofName(name) : new Set([graph.buffers.find(one => one.buffer === name).producer].filter(Boolean));
 
 function openGraph() {
   graph = data.graphs[state.g];
@@ -83,17 +80,20 @@ function openGraph() {
   elements = new Map(); shownKernel = null;
   $("graphs").value = state.g;
   index();
-  for (const box of boxes()) {
-    const name = box.dataset.name;
-    belongs(box, [...ofBox(name)].filter(node => !graph.buffers.some(one => one.buffer === name)));
-    if (box.dataset.ready) continue;
-    box.dataset.ready = "yes";
-    box.addEventListener("mouseenter", () => mark("near", ofName(name)));
-    box.addEventListener("mouseleave", () => mark("near", []));
-    box.addEventListener("click", () => choose(name));
-  }
   $("missing").textContent = visible(graph.missing.join("; "));
   showDrawing(); lines(); bodies(); kernelList(); choose(state.n, true); table();
+}
+
+// A drawing is text until it is shown: the whole one of a network in training has thousands of shapes.
+function parsed(drawing) {
+  const text = drawing.querySelector("script");
+  if (text) { drawing.querySelector(".view").innerHTML = text.textContent; text.remove(); }
+  const buffers = new Set(graph.buffers.map(one => one.buffer));
+  for (const box of drawing.querySelectorAll("[data-name]")) {
+    const { name, nodes } = box.dataset;
+    if (nodes) known.set(name, new Set(nodes.split(" ")));
+    if (!buffers.has(name)) belongs(box, ofName(name));
+  }
 }
 
 // The drawing scrolls as any page does; it is dragged, and zoomed about its middle.
@@ -103,6 +103,7 @@ function showDrawing() {
   const mine = all.filter(one => one.dataset.graph === state.g);
   const whole = state.v === "all" && mine.length > 1 ? "1" : "0";
   for (const one of all) one.hidden = one.dataset.graph !== state.g || one.dataset.whole !== whole;
+  parsed(view().parentNode);
   $("whole").hidden = mine.length < 2;
   $("whole").setAttribute("aria-pressed", String(whole === "1"));
   zoom(zooms[state.g + whole] ?? null);
@@ -226,8 +227,7 @@ function choose(name, quiet) {
   if (!name) return;
   for (const pane of document.querySelectorAll(".pane .rows")) into(pane, pane.querySelector(".on"), false);
   into(view(), [...boxes()].find(box => view().contains(box) && box.classList.contains("on")), false);
-  const row = $("table").querySelector("tr.on");
-  if (!quiet && row) into($("table").parentNode, row, false);
+  if (!quiet) into($("table").parentNode, tableRow(name, nodes), false);
 }
 function about(name, nodes, buffer, itself) {
   const box = $("about");
@@ -258,7 +258,11 @@ function about(name, nodes, buffer, itself) {
   box.replaceChildren(el("h3", {}, name), el("dl", {}, ...facts));
 }
 
-// Tables: a column has a title, the value that it sorts by, and its text where that is another.
+// Tables: a column has a title, the value that it sorts by, and its text where that is another. Their first rows
+// are drawn, and more where it is scrolled to the last of them, or one of them is chosen.
+const AT_ONCE = 100;
+let tableRows, tableRow;
+const hasAny = (nodes, chosen) => [...nodes].some(node => chosen.has(node));
 const column = (title, value, options = {}) => ({ title, value, ...options });
 const seconds = column("time", row => row.seconds, { text: row => duration(row.seconds), number: true });
 const TABLES = {
@@ -299,17 +303,30 @@ function table() {
   });
   $("table").tHead.replaceChildren(el("tr", {}, ...shown.map(one => el("th", { class: one.number ? "no" : "", "aria-sort": one === sorting ? (down ? "descending" : "ascending") : null },
     el("button", { onclick: () => { write({ s: one === sorting ? (down ? "" : "-" + one.title) : one.number ? "-" + one.title : one.title }); table(); } }, one.title + (one === sorting ? (down ? " ↓" : " ↑") : ""))))));
-  const old = $("table").tBodies[0];
-  for (const set of elements.values()) for (const each of set) if (old.contains(each)) set.delete(each);
-  old.replaceChildren(...mine.map(row => {
-    const made = el("tr", {}, ...shown.map(one => el("td", { class: one.name ? "name" : one.number ? "no" : one.style ? one.style(row) : shownText(one, row).length < 30 ? "short" : "", title: one.name ? visible(shownText(one, row)) : null }, shownText(one, row))));
-    const nodes = row.nodes && !row.source ? new Set(row.nodes) : ofName(name(row));
-    follows(made, nodes, name(row));
-    return made;
-  }));
+  const body = $("table").tBodies[0], nodesOf = row => row.nodes && !row.source ? new Set(row.nodes) : ofName(name(row));
+  for (const set of elements.values()) for (const each of set) if (body.contains(each)) set.delete(each);
+  body.replaceChildren();
+  const made = row => {
+    const one = el("tr", {}, ...shown.map(one => el("td", { class: one.name ? "name" : one.number ? "no" : one.style ? one.style(row) : shownText(one, row).length < 30 ? "short" : "", title: one.name ? visible(shownText(one, row)) : null }, shownText(one, row))));
+    const nodes = nodesOf(row);
+    follows(one, nodes, name(row));
+    one.classList.toggle("on", hasAny(nodes, ofName(state.n)));
+    return one;
+  };
+  tableRows = until => body.append(...mine.slice(body.rows.length, until).map(made));
+  tableRow = (chosen, nodes) => {
+    const itself = mine.findIndex(row => name(row) === chosen), place = itself < 0 ? mine.findIndex(row => hasAny(nodesOf(row), nodes)) : itself;
+    if (place >= body.rows.length) tableRows(place + AT_ONCE);
+    return body.rows[place];
+  };
+  tableRows(AT_ONCE);
   $("count").textContent = mine.length === rows().length ? "" : `${mine.length} of ${rows().length}`;
-  mark("on", state.n ? ofName(state.n) : []);
 }
+$("table").parentNode.addEventListener("scroll", event => {
+  const { scrollTop, clientHeight, scrollHeight } = event.target;
+  if (scrollTop + 2 * clientHeight > scrollHeight) tableRows($("table").tBodies[0].rows.length + AT_ONCE);
+});
+addEventListener("beforeprint", () => tableRows());
 
 // Search: exact names first, then beginnings, then what has the word in it.
 function found(word) {
@@ -352,6 +369,10 @@ $("whole").addEventListener("click", unfold);
 function unfold() { write({ v: state.v === "all" ? "" : "all" }); showDrawing(); choose(state.n, true); }
 for (const pane of document.querySelectorAll(".view")) {
   let from = null;
+  const boxAt = event => event.target.closest("[data-name]")?.dataset.name;
+  pane.addEventListener("mouseover", event => mark("near", ofName(boxAt(event))));
+  pane.addEventListener("mouseleave", () => mark("near", []));
+  pane.addEventListener("click", event => { if (boxAt(event)) choose(boxAt(event)); });
   pane.addEventListener("pointerdown", event => { if (event.button === 0) from = [event.clientX + pane.scrollLeft, event.clientY + pane.scrollTop]; });
   pane.addEventListener("pointermove", event => { if (!from) return; pane.classList.add("drag"); pane.scrollTo(from[0] - event.clientX, from[1] - event.clientY); });
   for (const name of ["pointerup", "pointerleave"]) pane.addEventListener(name, () => { from = null; pane.classList.remove("drag"); });
