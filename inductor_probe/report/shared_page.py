@@ -27,7 +27,7 @@ from inductor_probe.report.document import Document
 from inductor_probe.report.pages.compile_time import compile_time_pages
 from inductor_probe.report.pages.overview import overview_page
 from inductor_probe.report.pages.profile import profile_page
-from inductor_probe.report.pages.report import processes_table
+from inductor_probe.report.pages.report import lead, processes_table
 from inductor_probe.report.plots.flame import flame_svg
 from inductor_probe.report.plots.intervals import intervals_svg
 from inductor_probe.report.visible import visible
@@ -60,6 +60,7 @@ def page_html(
     markup = Markup  # what follows is escaped where it is made
     return environment.get_template("page.html").render(
         record=record,
+        lead=lead(record),
         version=__version__,
         style=markup(style),
         script=markup(script),

@@ -162,6 +162,18 @@ def test_tables_sort_and_filter_and_the_address_shows_the_same_again(reader: Bro
     assert reader.faults == []
 
 
+def test_decisions_are_in_the_record_s_order_until_they_are_sorted(
+    reader: Browser, run: ip.Run, page: str
+) -> None:
+    decisions = ip.report_of(run).record.graphs[0].decisions
+    subjects = [one.subject for one in decisions if one.topic != "fusion"]
+    reader.open(f"{page}#t=decisions")
+    names = "[...document.querySelectorAll('#table tbody td.name')].map(cell => cell.textContent)"
+    assert reader.wait_for(names) == subjects
+    assert decisions[0].kind == "missed"
+    assert reader.wait_for("document.querySelectorAll('#table th[aria-sort]').length == 0")
+
+
 def test_folded_nodes_are_found_and_unfolded(reader: Browser, run: ip.Run, tmp_path: Path) -> None:
     report = ip.report_of(run)
     fold = '<g class="ip-node" data-name="op1 ... op3" data-nodes="op1 op3"><rect width="9" height="9"/></g>'

@@ -75,6 +75,9 @@ def legend_html(
     what = "time" if outline.timed else "bytes"
     marks = {
         "red arrow: a non-contiguous read": any(read.slow for read in outline.reads),
+        "red frame: a buffer with remarks, which choosing it shows": any(
+            row.remarks for row in outline.buffers
+        ),
         "!: a missed optimisation, which its title says": bool(missed),
         f"thick frame: on the path that takes most {what}": bool(costly_path(outline)),
         f"bar: share of the {'time' if outline.timed else 'bytes of all nodes'}": any(

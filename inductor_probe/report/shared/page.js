@@ -113,7 +113,7 @@ function zoom(scale) {
   if (!svg) return;
   const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
   const before = svg.clientWidth / width || 1;
-  scale = Math.min(3, Math.max(0.08, scale ?? Math.min(1, Math.max(0.55, (pane.clientWidth - 14) / width))));
+  scale = Math.min(3, Math.max(0.08, scale ?? Math.min(1, Math.max(0.75, (pane.clientWidth - 14) / width))));
   const x = (pane.scrollLeft + pane.clientWidth / 2) / before, y = (pane.scrollTop + pane.clientHeight / 2) / before;
   svg.setAttribute("width", width * scale); svg.setAttribute("height", height * scale);
   pane.scrollLeft = x * scale - pane.clientWidth / 2; pane.scrollTop = y * scale - pane.clientHeight / 2;
@@ -249,11 +249,11 @@ function about(name, nodes, buffer, itself) {
     if (itself) { fact("kind", itself.does); fact("bytes", bytes(itself.bytes)); }
     const seconds = itself ? itself.seconds : new Set(rows.map(one => one.top)).size === 1 ? rows[0]?.seconds : null;
     fact("takes", seconds === null || seconds === undefined ? "" : `${duration(seconds)}${graph.profile ? ` of a call of ${duration(graph.profile.call)}` : ""}`);
-    fact("FX nodes", list(rows.flatMap(one => one.fx)));
   }
   const mine = graph.decisions.filter(one => buffer ? one.subject.split(", ").includes(name) : one.nodes.some(node => nodes.has(node)));
   const worst = mine.filter(one => one.kind === "missed" || one.kind === "hazard");
   for (const one of worst.slice(0, 6)) fact(one.topic ?? one.kind, one.text + (one.changes.length ? `; changed by ${one.changes[0]}` : ""));
+  if (!buffer) fact("FX nodes", list(rows.flatMap(one => one.fx)));
   if (mine.length > Math.min(worst.length, 6)) fact("decided", `${mine.length} decisions in all: the table has them`);
   box.replaceChildren(el("h3", {}, name), el("dl", {}, ...facts));
 }
@@ -281,9 +281,9 @@ const TABLES = {
   fusion: { rows: () => graph.decisions.filter(one => one.topic === "fusion"), name: row => row.nodes[0], columns: null },
 };
 const decisionColumns = [
-  column("about", row => row.subject, { name: true }), column("kind", row => row.topic ?? ""), column("", row => row.kind, { style: row => row.kind }),
+  column("about", row => row.subject, { name: true }), column("kind", row => row.topic ?? ""), column("remark", row => row.kind, { style: row => row.kind }),
   column("decision", row => row.short), seconds, column("bytes", row => row.bytes, { text: row => bytes(row.bytes), number: true }), column("cause", row => row.cause),
-  column("changed by", row => row.changes.join("; or by "))];
+  column("changed by", row => row.changes.join("; or "))];
 TABLES.decisions.columns = TABLES.fusion.columns = decisionColumns;
 const shownText = (one, row) => String((one.text ?? one.value)(row) ?? "");
 function table() {
