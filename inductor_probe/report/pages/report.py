@@ -195,8 +195,8 @@ def lead(record: ReportOutput) -> str:
     programs = dict.fromkeys(Path(run.script).name or run.name for run in record.runs)
     texts = [
         f"{counted(len(graphs), 'graph')}, {counted(sum(len(one.nodes) for one in graphs), 'node')}, "
-        f"{counted(sum(len(one.kernels) for one in graphs), 'kernel')}, {counted(_missed(graphs), 'decision')} "
-        "that missed an optimisation"
+        f"{counted(sum(len(one.kernels) for one in graphs), 'kernel')}, "
+        f"{counted(_missed(graphs), 'missed optimisation')}"
         for graphs in sides
         if graphs
     ]

@@ -1,7 +1,14 @@
 "use strict";
-(() => {
-const data = JSON.parse(document.getElementById("data").textContent);
+(async () => {
 const $ = id => document.getElementById(id);
+// The record and the drawings are compressed in the page.
+async function unpacked(element) {
+  const signs = atob(element.textContent), packed = new Uint8Array(signs.length);
+  for (let place = 0; place < signs.length; place++) packed[place] = signs.charCodeAt(place);
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+}
+const data = JSON.parse(await unpacked($("data")));
+const drawings = new Map(await Promise.all([...document.querySelectorAll(".drawing")].map(async one => [one, await unpacked(one.querySelector("script"))])));
 const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 const visible = text => String(text).replace(ACTING, sign => "\\u" + sign.charCodeAt(0).toString(16).padStart(4, "0"));
 
@@ -69,10 +76,31 @@ function mark(style, nodes) {
 }
 function follows(element, nodes, name) {
   belongs(element, nodes);
+  element.classList.toggle("on", hasAny(nodes, ofName(state.n)));
   element.addEventListener("mouseenter", () => mark("near", nodes));
   element.addEventListener("mouseleave", () => mark("near", []));
   if (name) element.addEventListener("click", event => { if (!String(getSelection())) { event.stopPropagation(); choose(name); } });
 }
+
+// Of a long list the first rows are drawn, and more where it is scrolled to the last of them, or one is chosen.
+const AT_ONCE = 100, lists = new Map();
+const hasAny = (nodes, chosen) => [...nodes].some(node => chosen.has(node));
+function list(body, items, nodesOf, nameOf, made) {
+  for (const set of elements.values()) for (const each of set) if (body.contains(each)) set.delete(each);
+  body.replaceChildren();
+  const draw = until => body.append(...items.slice(body.childElementCount, until).map(made));
+  const more = () => draw(body.childElementCount + AT_ONCE);
+  const row = (name, nodes) => {
+    const itself = items.findIndex(item => nameOf(item) === name);
+    const place = itself < 0 ? items.findIndex(item => hasAny(nodesOf(item), nodes)) : itself;
+    if (place >= body.childElementCount) draw(place + AT_ONCE);
+    return body.children[place];
+  };
+  lists.set(body.closest(".rows, .scroll"), { all: () => draw(), more, row });
+  more();
+}
+document.addEventListener("scroll", ({ target }) => { if (target.scrollTop + 2 * target.clientHeight > target.scrollHeight) lists.get(target)?.more(); }, true);
+addEventListener("beforeprint", () => lists.forEach(one => one.all()));
 
 function openGraph() {
   graph = data.graphs[state.g];
@@ -81,13 +109,13 @@ function openGraph() {
   $("graphs").value = state.g;
   index();
   $("missing").textContent = visible(graph.missing.join("; "));
-  showDrawing(); lines(); bodies(); kernelList(); choose(state.n, true); table();
+  showDrawing(); lines(); bodies(); kernelList(); table(); choose(state.n, true);
 }
 
 // A drawing is text until it is shown: the whole one of a network in training has thousands of shapes.
 function parsed(drawing) {
-  const text = drawing.querySelector("script");
-  if (text) { drawing.querySelector(".view").innerHTML = text.textContent; text.remove(); }
+  const shapes = drawing.querySelector(".view");
+  if (!shapes.firstChild) shapes.innerHTML = drawings.get(drawing);
   const buffers = new Set(graph.buffers.map(one => one.buffer));
   for (const box of drawing.querySelectorAll("[data-name]")) {
     const { name, nodes } = box.dataset;
@@ -162,13 +190,13 @@ function lines() {
 function bodies() {
   const of = new Map();
   for (const one of graph.decisions) if (one.topic !== "fusion") for (const node of one.nodes) { of.has(node) || of.set(node, []); of.get(node).push(one); }
-  $("bodies").querySelector(".rows").replaceChildren(...graph.nodes.map(one => {
+  list($("bodies").querySelector(".rows"), graph.nodes, one => [one.node], one => one.node, one => {
     const head = [el("b", {}, one.node), ` ${one.does}`, one.writes.length ? ` → ${one.writes.join(", ")}` : "", one.top !== one.node ? ` in ${one.top.length > 40 ? one.top.slice(0, 38) + "…" : one.top}` : ""];
     const text = one.body.length ? "\n" + one.body.join("\n") : one.kernel ? `\n${one.kernel}(${one.reads.join(", ")})` : "";
     const row = el("div", { class: "row" }, ...head, text, ...marks(of.get(one.node) ?? []));
     follows(row, new Set([one.node]), one.node);
     return row;
-  }));
+  });
 }
 function kernelList() {
   $("kernels").replaceChildren(...graph.kernels.map(one => el("option", { value: one.name }, one.name)));
@@ -188,26 +216,25 @@ function coloured(text) {
 }
 function kernel(name) {
   const pane = $("kernel").querySelector(".rows"), one = graph.kernels.find(each => each.name === name);
-  if (!one) return pane.replaceChildren(el("div", { class: "row plain" }, "this graph has no kernel"));
+  if (!one) return list(pane, [""], () => [], () => null, () => el("div", { class: "row plain" }, "this graph has no kernel"));
   if (shownKernel === name) return;
   shownKernel = name; $("kernels").value = name;
-  for (const set of elements.values()) for (const each of set) if (pane.contains(each)) set.delete(each);
-  if (!one.source) {
+  if (!one.source) return list(pane, [one], () => one.nodes, () => one.name, () => {
     const row = el("div", { class: "row" }, `${one.name}: ${one.does}, a function of a library; its text is not in the dump`);
     follows(row, new Set(one.nodes), one.name);
-    return pane.replaceChildren(row);
-  }
+    return row;
+  });
   const of = new Map(one.lines.map(each => [each.line, each.nodes]));
   const decided = graph.decisions.filter(each => each.lines && each.kernels[0] === name);
-  const rows = [];
-  one.source.split("\n").forEach((text, number) => {
-    const nodes = of.get(number + 1) ?? [];
-    for (const sign of marks(decided.filter(each => each.lines[0] === number + 1))) rows.push(el("div", { class: "row plain" }, sign));
+  const rows = one.source.split("\n").flatMap((text, number) => [
+    ...marks(decided.filter(each => each.lines[0] === number + 1)).map(sign => ({ sign, nodes: [] })),
+    { text, number, nodes: of.get(number + 1) ?? [] }]);
+  list(pane, rows, row => row.nodes, () => null, ({ sign, text, number, nodes }) => {
+    if (sign) return el("div", { class: "row plain" }, sign);
     const row = el("div", { class: nodes.length ? "row" : "row plain", title: nodes.join(", ") || null }, el("span", { class: "no" }, String(number + 1)), ...coloured(text));
     if (nodes.length) follows(row, new Set(nodes), nodes[0]);
-    rows.push(row);
+    return row;
   });
-  pane.replaceChildren(...rows);
 }
 
 // What is chosen: everything of it is marked, and each pane goes there.
@@ -225,9 +252,10 @@ function choose(name, quiet) {
   for (const box of boxes()) box.classList.toggle("on", Boolean(name) && (box.dataset.name === name || (!buffer && box.classList.contains("on"))));
   about(name, nodes, buffer, itself);
   if (!name) return;
-  for (const pane of document.querySelectorAll(".pane .rows")) into(pane, pane.querySelector(".on"), false);
+  const lines = $("lines").querySelector(".rows"), rows = $("table").parentNode;
+  into(lines, lines.querySelector(".on"), false);
+  for (const [pane, list] of lists) { const row = list.row(name, nodes); if (pane !== rows || !quiet) into(pane, row, false); }
   into(view(), [...boxes()].find(box => view().contains(box) && box.classList.contains("on")), false);
-  if (!quiet) into($("table").parentNode, tableRow(name, nodes), false);
 }
 function about(name, nodes, buffer, itself) {
   const box = $("about");
@@ -258,11 +286,7 @@ function about(name, nodes, buffer, itself) {
   box.replaceChildren(el("h3", {}, name), el("dl", {}, ...facts));
 }
 
-// Tables: a column has a title, the value that it sorts by, and its text where that is another. Their first rows
-// are drawn, and more where it is scrolled to the last of them, or one of them is chosen.
-const AT_ONCE = 100;
-let tableRows, tableRow;
-const hasAny = (nodes, chosen) => [...nodes].some(node => chosen.has(node));
+// Tables: a column has a title, the value that it sorts by, and its text where that is another.
 const column = (title, value, options = {}) => ({ title, value, ...options });
 const seconds = column("time", row => row.seconds, { text: row => duration(row.seconds), number: true });
 const TABLES = {
@@ -303,30 +327,14 @@ function table() {
   });
   $("table").tHead.replaceChildren(el("tr", {}, ...shown.map(one => el("th", { class: one.number ? "no" : "", "aria-sort": one === sorting ? (down ? "descending" : "ascending") : null },
     el("button", { onclick: () => { write({ s: one === sorting ? (down ? "" : "-" + one.title) : one.number ? "-" + one.title : one.title }); table(); } }, one.title + (one === sorting ? (down ? " ↓" : " ↑") : ""))))));
-  const body = $("table").tBodies[0], nodesOf = row => row.nodes && !row.source ? new Set(row.nodes) : ofName(name(row));
-  for (const set of elements.values()) for (const each of set) if (body.contains(each)) set.delete(each);
-  body.replaceChildren();
-  const made = row => {
+  const nodesOf = row => row.nodes && !row.source ? new Set(row.nodes) : ofName(name(row));
+  list($("table").tBodies[0], mine, nodesOf, name, row => {
     const one = el("tr", {}, ...shown.map(one => el("td", { class: one.name ? "name" : one.number ? "no" : one.style ? one.style(row) : shownText(one, row).length < 30 ? "short" : "", title: one.name ? visible(shownText(one, row)) : null }, shownText(one, row))));
-    const nodes = nodesOf(row);
-    follows(one, nodes, name(row));
-    one.classList.toggle("on", hasAny(nodes, ofName(state.n)));
+    follows(one, nodesOf(row), name(row));
     return one;
-  };
-  tableRows = until => body.append(...mine.slice(body.rows.length, until).map(made));
-  tableRow = (chosen, nodes) => {
-    const itself = mine.findIndex(row => name(row) === chosen), place = itself < 0 ? mine.findIndex(row => hasAny(nodesOf(row), nodes)) : itself;
-    if (place >= body.rows.length) tableRows(place + AT_ONCE);
-    return body.rows[place];
-  };
-  tableRows(AT_ONCE);
+  });
   $("count").textContent = mine.length === rows().length ? "" : `${mine.length} of ${rows().length}`;
 }
-$("table").parentNode.addEventListener("scroll", event => {
-  const { scrollTop, clientHeight, scrollHeight } = event.target;
-  if (scrollTop + 2 * clientHeight > scrollHeight) tableRows($("table").tBodies[0].rows.length + AT_ONCE);
-});
-addEventListener("beforeprint", () => tableRows());
 
 // Search: exact names first, then beginnings, then what has the word in it.
 function found(word) {
@@ -360,7 +368,7 @@ $("search").addEventListener("keydown", event => {
 });
 
 $("graphs").addEventListener("change", event => { write({ g: event.target.value, n: "", k: "" }); openGraph(); });
-$("kernels").addEventListener("change", event => { write({ k: event.target.value }); kernel(event.target.value); mark("on", state.n ? ofName(state.n) : []); });
+$("kernels").addEventListener("change", event => { write({ k: event.target.value }); kernel(event.target.value); });
 $("filter").addEventListener("input", event => { write({ q: event.target.value }); table(); });
 $("in").addEventListener("click", () => zoom(scaleNow() * 1.25));
 $("out").addEventListener("click", () => zoom(scaleNow() / 1.25));
@@ -406,4 +414,5 @@ addEventListener("hashchange", () => { read(); openGraph(); go(); });
 read();
 openGraph();
 go();
+document.body.classList.add("ready");
 })();
