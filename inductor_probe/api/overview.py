@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -131,13 +132,13 @@ def overview_of(
 
 
 def _name_from_here(run: Run) -> str:
-    """Return what finds a run from the working folder: its label, its folder's name, or its path."""
+    """Return what finds a run from the working folder, for a shell: its label, folder's name, or path."""
     from inductor_probe.discovery.discover import run_labelled
 
     here, label = Path.cwd(), run.manifest.label if run.manifest else None
     if label and run_labelled(label, here) == run.path:
-        return label
-    return run.path.name if run.path.parent == here / TREE else str(seen_from(run.path, here))
+        return shlex.quote(label)
+    return shlex.quote(run.path.name if run.path.parent == here / TREE else str(seen_from(run.path, here)))
 
 
 def _interruptions(

@@ -280,7 +280,7 @@ function about(name, nodes, buffer, itself) {
   }
   const mine = graph.decisions.filter(one => buffer ? one.subject.split(", ").includes(name) : one.nodes.some(node => nodes.has(node)));
   const worst = mine.filter(one => one.kind === "missed" || one.kind === "hazard");
-  for (const one of worst.slice(0, 6)) fact(one.topic ?? one.kind, one.text + (one.changes.length ? `; changed by ${one.changes[0]}` : ""));
+  for (const one of worst.slice(0, 6)) fact(one.topic ?? one.kind, one.text + (one.changes.length ? `; what changes it: ${one.changes[0]}` : ""));
   if (!buffer) fact("FX nodes", list(rows.flatMap(one => one.fx)));
   if (mine.length > Math.min(worst.length, 6)) fact("decided", `${mine.length} decisions in all: the table has them`);
   box.replaceChildren(el("h3", {}, name), el("dl", {}, ...facts));
@@ -395,12 +395,13 @@ document.addEventListener("keydown", event => {
   const act = { "/": () => $("search").focus(), j: () => step(1), k: () => step(-1), "+": () => zoom(scaleNow() * 1.25), "-": () => zoom(scaleNow() / 1.25), 0: fit, a: unfold, Escape: () => choose("") }[event.key];
   if (act) { event.preventDefault(); act(); }
 });
-// The section at the top of the window is the one that the address names; at the end of the page, one that was chosen and is seen.
+// The section that was chosen is where one is while it stands at the top, or at the end of the page is seen; else the one read.
 const links = [...document.querySelectorAll("nav a")], sections = links.map(link => $(link.hash.slice(4)));
 const topOf = section => section.getBoundingClientRect().top;
 function here() {
   const named = sections.find(one => one.id === state.at), isEnd = scrollY + innerHeight >= document.body.scrollHeight - 2;
-  const now = isEnd && named && topOf(named) >= 0 && topOf(named) < innerHeight ? named : sections.findLast(one => topOf(one) < innerHeight / 3) ?? sections[0];
+  const isNamed = named && topOf(named) >= 0 && topOf(named) < (isEnd ? innerHeight : 90);
+  const now = isNamed ? named : sections.findLast(one => topOf(one) < innerHeight / 3) ?? sections[0];
   links.forEach((link, number) => link.classList.toggle("here", sections[number] === now));
   write({ at: now === sections[0] ? "" : now.id });
 }
