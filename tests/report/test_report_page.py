@@ -198,6 +198,24 @@ def test_of_a_long_table_more_is_drawn_where_it_is_scrolled_or_a_row_is_chosen(
     assert reader.faults == []
 
 
+def test_a_pane_goes_to_what_is_chosen_however_far_down_it_is(
+    reader: Browser, run: ip.Run, tmp_path: Path
+) -> None:
+    report = ip.report_of(run)
+    (graph,) = report.record.graphs
+    body = tuple(f"line {number}" for number in range(12))
+    many = tuple(
+        replace(graph.nodes[0], node=f"more{number}", top=f"more{number}", body=body) for number in range(300)
+    )
+    record = replace(report.record, graphs=(replace(graph, nodes=(*graph.nodes, *many)),))
+    path = tmp_path / "page.html"
+    path.write_text(page_html(record, [_drawn(report)]))
+    opened(reader, f"{path.as_uri()}#n=more250")
+    pane = "document.querySelector('#bodies .rows').getBoundingClientRect()"
+    row = "document.querySelector('#bodies .row.on').getBoundingClientRect()"
+    assert reader.wait_for(f"{row}.top >= {pane}.top && {row}.bottom <= {pane}.bottom")
+
+
 def test_folded_nodes_are_found_and_unfolded(reader: Browser, run: ip.Run, tmp_path: Path) -> None:
     report = ip.report_of(run)
     fold = '<g class="ip-node" data-name="op1 ... op3" data-nodes="op1 op3"><rect width="9" height="9"/></g>'
