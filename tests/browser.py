@@ -79,6 +79,10 @@ class Browser:
         metrics = self._ask("Performance.getMetrics")["metrics"]
         return float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
 
+    def slow(self, factor: float) -> None:
+        """Run pages as on a processor that is so many times slower."""
+        self._ask("Emulation.setCPUThrottlingRate", rate=factor)
+
     def picture(self, *, whole: bool = False) -> bytes:
         """Return what is shown as PNG; with `whole` also what is below the window."""
         answer = self._ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)

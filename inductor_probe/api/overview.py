@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -118,7 +119,7 @@ def overview_of(
     compiled = [graph for graph in graphs if not graph.compiled.failures]
     chosen = _heaviest(compiled)
     known = bool(chosen) and _is_measured(run, chosen)
-    why = "" if measure or known else "it was not to be measured"
+    why = "" if measure or known else f"probe overview {_name_from_here(run)} measures it"
     if measure and chosen and (again or not known):
         why = _measured(chosen, settings, trust, progress)
         for graph in chosen:
@@ -129,6 +130,16 @@ def overview_of(
     record = maker.record(operators)
     interrupted = _interruptions(run, trust=trust, progress=progress if measure else None, dump=measure)
     return Overview(replace(record, interruptions=interrupted, compiling=compile_summary_of(run)))
+
+
+def _name_from_here(run: Run) -> str:
+    """Return what finds a run from the working folder, for a shell: its label, folder's name, or path."""
+    from inductor_probe.discovery.discover import run_labelled
+
+    here, label = Path.cwd(), run.manifest.label if run.manifest else None
+    if label and run_labelled(label, here) == run.path:
+        return shlex.quote(label)
+    return shlex.quote(run.path.name if run.path.parent == here / TREE else str(seen_from(run.path, here)))
 
 
 def _interruptions(
@@ -236,17 +247,6 @@ class _Maker:
         self._profiles = [one for one in self._profiles if one.graph in names] or self._profiles
         self._no_own: NoOwnCall | None = known.no_own if known else None
 
-    @property
-    def _name(self) -> str:
-        """What finds the run from the working folder: its label, its folder's name, or its path."""
-        from inductor_probe.discovery.discover import run_labelled
-
-        run, here = self._run, Path.cwd()
-        label = run.manifest.label if run.manifest else None
-        if label and run_labelled(label, here) == run.path:
-            return label
-        return run.path.name if run.path.parent == here / TREE else str(seen_from(run.path, here))
-
     def measure_without_vectors(self, trust: bool, progress: Callable[[str], None] | None) -> None:
         """Time what eager does without ATen's kernels for vectors, where that is not known yet."""
         from inductor_probe.api.decomposed import measured_without_vectors
@@ -300,7 +300,7 @@ class _Maker:
             costs=tuple(map(self._cost, costs[:_MOST_COSTS])),
             try_=ideas,
             tries=len(offers),
-            try_all=f"probe whatif {self._name} --try-all" if offers else "",
+            try_all=f"probe whatif {_name_from_here(self._run)} --try-all" if offers else "",
             operators=decomposed,
             failed=tuple(self._failed()),
             wrong=tuple(self._wrong()),
@@ -362,7 +362,7 @@ class _Maker:
         if busy is not None and whole and busy < WORKS * whole:
             for offer in offers:
                 if offer.candidate.acts_around_code:  # that `why` offers for this graph
-                    command = f"probe whatif {self._name} {offer.candidate.command}"
+                    command = f"probe whatif {_name_from_here(self._run)} {offer.candidate.command}"
                     text = row_text(offer.causes[0][1])
                     ideas.setdefault(text, OverviewIdea(command, 1 - busy / whole, text))
         for offer in ranked:
@@ -371,7 +371,7 @@ class _Maker:
             mine = [time for (graph, _), time in offer.pieces.items() if not in_call or graph in in_call]
             at_most = None if offer.at_most is None or not whole else min(sum(mine) / whole, 1.0)
             if at_most is None or at_most >= _LEAST_SHARE:
-                command = f"probe whatif {self._name} {offer.candidate.command}"
+                command = f"probe whatif {_name_from_here(self._run)} {offer.candidate.command}"
                 text = row_text(offer.causes[0][1])
                 # a setting and a flip may turn the same decision: the one that may gain more comes first
                 ideas.setdefault(text, OverviewIdea(command, at_most, text))

@@ -53,8 +53,8 @@ _RULES = (
 .ip.ip table.ip-table tr,.ip.ip table.ip-table tbody tr{background:none;border:0}
 .ip.ip table.ip-table td,.ip.ip table.ip-table th{text-align:left;vertical-align:top;padding:2px 16px 2px 0;
  border:0;white-space:pre-wrap;overflow-wrap:break-word;max-width:112ch;font-weight:inherit}
-.ip.ip table.ip-rows td{white-space:pre}.ip.ip table.ip-rows td.ip-long{white-space:pre-wrap;min-width:40ch;
- max-width:72ch}
+.ip.ip table.ip-rows :is(td,th){white-space:pre}
+.ip.ip table.ip-rows td.ip-long{white-space:pre-wrap;min-width:40ch;max-width:72ch}
 .ip.ip table.ip-table th{color:var(--ip-dim);font-weight:400;border-bottom:1px solid #8885}
 .ip.ip table.ip-rows tbody tr:hover{background:#8882}
 .ip.ip table.ip-table td.ip-right,.ip.ip table.ip-table th.ip-right{text-align:right}
@@ -201,7 +201,7 @@ def _table(table: Table) -> str:
     head = head if any(column.title for column in table.columns) else ""
     rows = [
         "".join(
-            _cell(cell, column.right)
+            _cell(cell, column.right, column.fold != "never")
             for cell, column in zip(row, table.columns, strict=True)
             if not column.pipe
         )
@@ -213,12 +213,14 @@ def _table(table: Table) -> str:
     return _indented(shown, table.indent)
 
 
-def _cell(cell: Cell, right: bool = False) -> str:
+def _cell(cell: Cell, right: bool = False, wraps: bool = True) -> str:
     if isinstance(cell, Picture):
         return f"<td>{cell.html()}</td>"
     pieces = cell if isinstance(cell, list) else [cell]
     length = sum(len(piece if isinstance(piece, str) else piece[0]) for piece in pieces)
-    classes = " ".join(filter(None, ("ip-long" if length > _LONG else "", "ip-right" if right else "")))
+    classes = " ".join(
+        filter(None, ("ip-long" if wraps and length > _LONG else "", "ip-right" if right else ""))
+    )
     return f'<td class="{classes}">{_inline(cell)}</td>' if classes else f"<td>{_inline(cell)}</td>"
 
 

@@ -275,7 +275,7 @@ data: ["verb", "version", "diff", "summary"]
 def test_overview_without_measuring(server: Server, root: Path) -> None:
     assert transcript(call(server, "overview", program="aa"), root) == snapshot("""\
 RUN: nothing was measured.
-which kernels move the bytes: nothing was measured
+which kernels move the bytes
 part                                               share     bytes  nodes   from
 cpp_fused__to_copy_abs_…view_where_zeros_like_0  100.0 %  14.2 MiB  op0 +3  capture.py:50 +2
 what was missed there
@@ -284,7 +284,8 @@ what was missed there
                 256 steps; stride 1 along x1, 3 steps; 20.2 MiB); arg0_1 is channels_last, op1
                 writes buf1 as transposed [0, 2, 1, 3] (read)
 left out at 100 columns: cause (a pipe has them)
-not looked at: nothing was measured: it was not to be measured
+not looked at: nothing was measured: probe overview aa/RUN
+measures it
 --
 answer: "RUN: nothing was measured."
 page: "probe://page/RUN"

@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 import sys
+import zlib
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -80,7 +82,7 @@ def test_the_page_opens_without_a_fault_at_two_sizes_and_in_the_dark(
     reader: Browser, page: str, width: int, height: int, dark: bool
 ) -> None:
     reader.look(width, height, dark=dark)
-    reader.open(page)
+    opened(reader, page)
     assert reader.wait_for("document.querySelectorAll('.drawing:not([hidden]) .ip-node').length") == 4
     assert reader.wait_for("document.querySelectorAll('#table tbody tr').length") == 4
     assert reader.wait_for("document.documentElement.scrollWidth") <= width
@@ -94,7 +96,7 @@ def test_the_page_opens_without_a_fault_at_two_sizes_and_in_the_dark(
 
 
 def test_a_node_is_found_by_typing_and_the_address_has_it(reader: Browser, page: str) -> None:
-    reader.open(page)
+    opened(reader, page)
     reader.press("/")
     reader.wait_for("document.activeElement.id == 'search'")
     reader.type("op3")
@@ -107,7 +109,7 @@ def test_a_node_is_found_by_typing_and_the_address_has_it(reader: Browser, page:
 
 
 def test_panes_follow_the_pointer_and_a_click(reader: Browser, page: str) -> None:
-    reader.open(page)
+    opened(reader, page)
     row = ROW.format("#bodies", "op1 ")
     reader.click(row)
     reader.wait_for("location.hash.includes('n=op1')")
@@ -126,17 +128,17 @@ def test_panes_follow_the_pointer_and_a_click(reader: Browser, page: str) -> Non
 
 
 def test_what_was_missed_stands_where_it_is(reader: Browser, page: str) -> None:
-    reader.open(page)
+    opened(reader, page)
     assert "op2 is scalar" in reader.wait_for(
         f"{ROW.format('#bodies', 'op2 ')}.querySelector('.mark').textContent"
     )
-    reader.open(f"{page}#t=fusion")
+    opened(reader, f"{page}#t=fusion")
     assert "op1, op3" in reader.wait_for("document.querySelector('#table tbody').innerText")
 
 
 def test_tables_sort_and_filter_and_the_address_shows_the_same_again(reader: Browser, page: str) -> None:
     names = "[...document.querySelectorAll('#table tbody td.name')].map(cell => cell.textContent).join()"
-    reader.open(page)
+    opened(reader, page)
     reader.click(
         "[...document.querySelectorAll('#tabs button')].find(tab => tab.textContent.startsWith('buffers'))"
     )
@@ -155,11 +157,63 @@ def test_tables_sort_and_filter_and_the_address_shows_the_same_again(reader: Bro
     reader.click("document.querySelector('#table tbody tr')")
     reader.wait_for(f"location.hash.includes('n={shown[0]}')")
     address = reader.wait_for("location.href")
-    reader.open("about:blank")
-    reader.open(address)
+    opened(reader, address)
     assert reader.wait_for(names).split(",") == shown
     assert reader.wait_for("document.querySelector('#about h3').textContent") == shown[0]
     assert reader.faults == []
+
+
+def test_decisions_are_in_the_record_s_order_until_they_are_sorted(
+    reader: Browser, run: ip.Run, page: str
+) -> None:
+    decisions = ip.report_of(run).record.graphs[0].decisions
+    subjects = [one.subject for one in decisions if one.topic != "fusion"]
+    opened(reader, f"{page}#t=decisions")
+    reader.wait_for(
+        "document.querySelector('#tabs [aria-selected=true]').textContent.startsWith('decisions')"
+    )
+    names = "[...document.querySelectorAll('#table tbody td.name')].map(cell => cell.textContent)"
+    assert reader.wait_for(names) == subjects
+    assert decisions[0].kind == "missed"
+    assert reader.wait_for("document.querySelectorAll('#table th[aria-sort]').length == 0")
+
+
+def test_of_a_long_table_more_is_drawn_where_it_is_scrolled_or_a_row_is_chosen(
+    reader: Browser, run: ip.Run, tmp_path: Path
+) -> None:
+    report = ip.report_of(run)
+    (graph,) = report.record.graphs
+    many = tuple(replace(graph.buffers[0], buffer=f"more{number}", readers=()) for number in range(500))
+    record = replace(report.record, graphs=(replace(graph, buffers=(*graph.buffers, *many)),))
+    path = tmp_path / "page.html"
+    path.write_text(page_html(record, [_drawn(report)]))
+    opened(reader, f"{path.as_uri()}#t=buffers")
+    rows, scroll = "document.querySelectorAll('#table tbody tr').length", "document.querySelector('.scroll')"
+    assert reader.wait_for(rows) == 100
+    reader.wait_for(f"({scroll}.scrollTo(0, 1e6), {rows} == 200)")
+    opened(reader, f"{path.as_uri()}#t=buffers&n=more450")
+    reader.wait_for(f"{rows} > 450")
+    reader.wait_for("(dispatchEvent(new Event('beforeprint')), true)")
+    assert reader.wait_for(rows) == 500 + len(graph.buffers)
+    assert reader.faults == []
+
+
+def test_a_pane_goes_to_what_is_chosen_however_far_down_it_is(
+    reader: Browser, run: ip.Run, tmp_path: Path
+) -> None:
+    report = ip.report_of(run)
+    (graph,) = report.record.graphs
+    body = tuple(f"line {number}" for number in range(12))
+    many = tuple(
+        replace(graph.nodes[0], node=f"more{number}", top=f"more{number}", body=body) for number in range(300)
+    )
+    record = replace(report.record, graphs=(replace(graph, nodes=(*graph.nodes, *many)),))
+    path = tmp_path / "page.html"
+    path.write_text(page_html(record, [_drawn(report)]))
+    opened(reader, f"{path.as_uri()}#n=more250")
+    pane = "document.querySelector('#bodies .rows').getBoundingClientRect()"
+    row = "document.querySelector('#bodies .row.on').getBoundingClientRect()"
+    assert reader.wait_for(f"{row}.top >= {pane}.top && {row}.bottom <= {pane}.bottom")
 
 
 def test_folded_nodes_are_found_and_unfolded(reader: Browser, run: ip.Run, tmp_path: Path) -> None:
@@ -168,7 +222,7 @@ def test_folded_nodes_are_found_and_unfolded(reader: Browser, run: ip.Run, tmp_p
     drawings = [[("", f'<svg class="ip-map" viewBox="0 0 9 9">{fold}</svg>'), *_drawn(report)]]
     path = tmp_path / "page.html"
     path.write_text(page_html(report.record, drawings))
-    reader.open(f"{path.as_uri()}#n=op3")
+    opened(reader, f"{path.as_uri()}#n=op3")
     boxes = "[...document.querySelectorAll('.drawing:not([hidden]) .ip-node')]"
     assert reader.wait_for(f"{boxes}.map(box => box.classList.contains('on')).join()") == "true"
     reader.press("a")
@@ -178,21 +232,37 @@ def test_folded_nodes_are_found_and_unfolded(reader: Browser, run: ip.Run, tmp_p
 
 
 def _drawn(report: ip.Report) -> list[tuple[str, str]]:
-    (drawing,) = re.findall(r'<svg class="ip-map".*?</svg>', report.html, re.DOTALL)
-    return [("", drawing)]
+    return [("", packed(report.html, '</div><script type="text/plain">'))]
 
 
 def test_two_runs_are_one_page_with_what_changed(reader: Browser, run: ip.Run, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(ip.report_of(run, ip.open_run(run_in(FLIP))).html)
-    reader.open(path.as_uri())
+    opened(reader, path.as_uri())
     assert "A" in reader.wait_for("document.querySelector('#changes').innerText")
     assert reader.wait_for("document.querySelectorAll('#graphs option').length") == 2
     assert reader.wait_for("document.querySelectorAll('#overview .card').length") == 2
-    reader.open(f"{path.as_uri()}#g=1")
+    opened(reader, f"{path.as_uri()}#g=1")
     assert reader.wait_for("document.querySelectorAll('.drawing:not([hidden])').length") == 1
     assert reader.wait_for("document.querySelector('#kernels').value").startswith("cpp_fused_flip")
     assert reader.faults == []
+
+
+def opened(reader: Browser, address: str) -> None:
+    """Open a page anew, until its script has run."""
+    reader.open("about:blank")
+    reader.open(address)
+    reader.wait_for("document.body.classList.contains('ready')")
+
+
+def packed(text: str, before: str) -> str:
+    """Return what a page has compressed behind a text."""
+    return zlib.decompress(b64decode(text.partition(before)[2].partition("</script>")[0])).decode()
+
+
+def data_of(text: str) -> object:
+    """Return the record in a page."""
+    return json.loads(packed(text, 'id="data">'))
 
 
 def spoiled(value: Any) -> Any:
@@ -226,9 +296,9 @@ def test_names_that_mean_harm_are_shown_and_do_nothing(reader: Browser, run: ip.
     text = page_html(record, drawings, [])
     path = tmp_path / "page.html"
     path.write_text(text)
-    reader.open(f"{path.as_uri()}#t=decisions")
+    opened(reader, f"{path.as_uri()}#t=decisions")
     assert reader.wait_for("typeof hit") == "undefined"
-    assert reader.wait_for("document.scripts.length") == 2
+    assert reader.wait_for("[...document.scripts].filter(one => !one.type).length") == 1
     assert reader.wait_for("document.querySelectorAll('img, iframe, object, link, base, form').length == 0")
     for place in ("#table", "#compiling"):
         shown = reader.wait_for(f"document.querySelector('{place}').innerText")
@@ -236,9 +306,7 @@ def test_names_that_mean_harm_are_shown_and_do_nothing(reader: Browser, run: ip.
     assert "\x1b" not in reader.wait_for("document.body.innerText")
     assert "\u202e" not in reader.wait_for("document.body.innerText")
     assert reader.faults == []
-    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    assert data
-    assert json.loads(data[1]) == to_json(record)
+    assert data_of(text) == to_json(record)
 
 
 def test_a_dump_of_names_that_mean_harm_is_drawn(
@@ -251,9 +319,9 @@ def test_a_dump_of_names_that_mean_harm_is_drawn(
         file.write_text(re.sub(r"(# .*code: )(.*)", lambda match: match[1] + HOSTILE[:60], text))
     page = tmp_path / "page.html"
     page.write_text(ip.report_of(ip.open_run(path)).html)
-    reader.open(page.as_uri())
+    opened(reader, page.as_uri())
     assert reader.wait_for("document.querySelector('h1').textContent").startswith("</script>")
-    assert reader.wait_for("document.scripts.length") == 2
+    assert reader.wait_for("[...document.scripts].filter(one => !one.type).length") == 1
     assert reader.wait_for("typeof hit") == "undefined"
     assert reader.faults == []
 
@@ -261,7 +329,7 @@ def test_a_dump_of_names_that_mean_harm_is_drawn(
 def test_what_is_missing_is_a_sentence_with_a_command(reader: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(ip.report_of(ip.open_run(run_in(TRAINING))).html)
-    reader.open(path.as_uri())
+    opened(reader, path.as_uri())
     assert "probe profile" in reader.wait_for("document.querySelector('#missing').textContent")
     assert "probe whatif" in reader.wait_for("document.querySelector('#more').innerText")
     assert reader.wait_for("document.querySelectorAll('#time, #verdicts, #processes, #changes').length == 0")
@@ -284,7 +352,7 @@ def test_ranks_stand_side_by_side_with_where_compiling_took_each_its_time(
         ("rank1", "ok", 1),
     ]
     assert not any(one.guards for row in record.compile_times for one in row.compiles)
-    reader.open((tmp_path / "page.html").as_uri())
+    opened(reader, (tmp_path / "page.html").as_uri())
     rows = "[...document.querySelectorAll('#processes tbody tr')].map(row => row.cells[0].textContent).join()"
     assert reader.wait_for(rows) == "rank0,rank1"
     text = reader.wait_for("document.querySelector('#compiling').innerText")
@@ -297,7 +365,7 @@ def test_ranks_stand_side_by_side_with_where_compiling_took_each_its_time(
 
 def test_what_is_printed_has_all_of_the_page_and_nothing_to_click(reader: Browser, page: str) -> None:
     reader.look(700, 1000, paper=True)
-    reader.open(page)
+    opened(reader, page)
     assert reader.wait_for("document.querySelectorAll('#table tbody tr').length") == 4
     boxes = "[...document.querySelectorAll('.view, .pane, .scroll')]"
     assert reader.wait_for(f"{boxes}.every(one => one.clientHeight >= one.scrollHeight - 1)")
@@ -309,12 +377,11 @@ def test_what_is_printed_has_all_of_the_page_and_nothing_to_click(reader: Browse
 def test_the_address_has_the_section_that_is_read(reader: Browser, page: str) -> None:
     top = "document.querySelector('#tables').getBoundingClientRect().top"
     reader.look(1440, 400)
-    reader.open(page)
+    opened(reader, page)
     reader.click("document.querySelector('nav a[href=\"#at=tables\"]')")
     reader.wait_for("location.hash.includes('at=tables')")
     address = reader.wait_for("location.href")
-    reader.open("about:blank")
-    reader.open(address)
+    opened(reader, address)
     assert 0 <= reader.wait_for(top) < 150
     assert reader.wait_for("document.querySelector('nav a.here').textContent") == "Tables"
     reader.wait_for("(scrollTo(0, 0), location.hash == '')")
@@ -328,7 +395,7 @@ def test_the_page_holds_what_json_prints(probe: Probe, tmp_path: Path) -> None:
     assert "written: page.html" in ran.err
     printed = json.loads(probe("report", target, "--json", "--limit", "0", cwd=tmp_path).out)
     text = (tmp_path / "page.html").read_text()
-    assert json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1]) == printed  # type: ignore[index]
+    assert data_of(text) == printed
     assert schema_faults("report", printed) == []
     assert len(text) < 2e6 * len(printed["graphs"][0]["nodes"]) / 100 + 1e5
     again = probe("report", target, "-o", "page.html", cwd=tmp_path)

@@ -18,7 +18,7 @@ from inductor_probe.report.words.own_call import call_sentence
 _BASIS = {
     "time": "where the time goes",
     "bound": "where the time goes at least: bounds of this GPU, nothing was measured",
-    "bytes": "which kernels move the bytes: nothing was measured",
+    "bytes": "which kernels move the bytes",
 }
 _NAMES = {**profile.PART_NAMES, **call_parts.PART_NAMES}
 _MOST_LINES = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -188,6 +189,25 @@ def processes_table(processes: Sequence[ReportProcess]) -> Table:
 _NUMBERS = ("graphs", "kernels", "collectives", "compiling")
 
 
+def lead(record: ReportOutput) -> str:
+    """Return what a page is about, for somebody who was sent it."""
+    sides = [[graph for graph in record.graphs if graph.side == side] for side in ("a", "b")]
+    programs = dict.fromkeys(Path(run.script).name or run.name for run in record.runs)
+    texts = [
+        f"{counted(len(graphs), 'graph')}, {counted(sum(len(one.nodes) for one in graphs), 'node')}, "
+        f"{counted(sum(len(one.kernels) for one in graphs), 'kernel')}, "
+        f"{counted(_missed(graphs), 'missed optimisation')}"
+        for graphs in sides
+        if graphs
+    ]
+    of_each = texts[0] if len(texts) == 1 else "; ".join(f"{'AB'[n]} {text}" for n, text in enumerate(texts))
+    return f"What torch.compile (TorchInductor) made of {' and '.join(programs)}: {of_each}."
+
+
+def _missed(graphs: Sequence[ReportGraph]) -> int:
+    return sum(one.kind == "missed" for graph in graphs for one in graph.decisions)
+
+
 def report_page(record: ReportOutput) -> Iterator[Block]:
     """Yield what is on a page, and what is not."""
     names = " and ".join(run.name for run in record.runs)
@@ -200,7 +220,7 @@ def report_page(record: ReportOutput) -> Iterator[Block]:
             [
                 Name(graph.graph),
                 *map(str, (len(graph.nodes), len(graph.kernels))),
-                str(sum(one.kind == "missed" for one in graph.decisions)),
+                str(_missed([graph])),
             ]
             for graph in record.graphs
         ],

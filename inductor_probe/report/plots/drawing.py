@@ -28,7 +28,7 @@ from inductor_probe.report.wrapping import shorten
 _COLOURS = 8
 _LETTER, _LINE = 7.3, 16
 _NAME, _KERNEL_NAME = 30, 36
-_MOST_MEMBERS, _MOST_BESIDE = 4, 3
+_MOST_MEMBERS, _MOST_BESIDE, _MOST_MISSED = 4, 3, 8
 _LEAST_SHARE = 0.001
 
 
@@ -75,6 +75,9 @@ def legend_html(
     what = "time" if outline.timed else "bytes"
     marks = {
         "red arrow: a non-contiguous read": any(read.slow for read in outline.reads),
+        "red frame: a buffer with remarks, which choosing it shows": any(
+            row.remarks for row in outline.buffers
+        ),
         "!: a missed optimisation, which its title says": bool(missed),
         f"thick frame: on the path that takes most {what}": bool(costly_path(outline)),
         f"bar: share of the {'time' if outline.timed else 'bytes of all nodes'}": any(
@@ -122,7 +125,7 @@ def drawing_svg(
             "ip-path" if unit.name in path else "",
             "ip-fold" if len(unit.parts) > 1 else "",
         ]
-        title = "\n".join((unit.name, *(f"! {sentence}" for sentence in missed.get(what, ()))))
+        title = _title(unit.name, missed.get(what, ()))
         inside = pictures[what].svg(bool(missed.get(what)), unit.cost / total)
         inside += pictures[what].label(_for(ids, what))
         if unit.kernel:
@@ -134,7 +137,7 @@ def drawing_svg(
         ends = " ip-ends" if row.role != "intermediate" else ""
         marked = " ip-marked" if row.remarks else ""
         about = f"{row.role} {row.buffer}, {format_text(row, always=True)}"
-        title = "\n".join((about, *(f"! {sentence}" for sentence in missed.get(what, ()))))
+        title = _title(about, missed.get(what, ()))
         inside = pictures[what].svg(bool(missed.get(what)), round_=13) + pictures[what].label(_for(ids, what))
         on_path = " ip-path" if row.buffer in path else ""
         parts.append(
@@ -143,6 +146,12 @@ def drawing_svg(
     size = f'width="{placed.width:.0f}" height="{placed.height:.0f}"'
     box = f'viewBox="0 0 {placed.width:.0f} {placed.height:.0f}"'
     return f'<svg class="ip-map" {size} {box}>{"".join(parts)}</svg>'
+
+
+def _title(about: str, missed: Sequence[str]) -> str:
+    """Return what is read where one points: of folded nodes thousands of optimisations may be missed."""
+    more = [f"and {len(missed) - _MOST_MISSED} more"] if len(missed) > _MOST_MISSED else []
+    return "\n".join((about, *(f"! {sentence}" for sentence in missed[:_MOST_MISSED]), *more))
 
 
 def _group(
@@ -300,7 +309,7 @@ def _wires(
         patterns = [pattern_text(access.pattern) for access in read.accesses] if read else ["writes"]
         about = f"{', '.join(dict.fromkeys(patterns))}: {row.buffer}, {bytes_text(row.size_bytes)}"
         apart = missed.get(f"read {read.buffer} {read.unit}", ()) if read else ()
-        title = escaped("\n".join((about, *(f"! {sentence}" for sentence in apart))))
+        title = escaped(_title(about, apart))
         width = 1.2 + 0.55 * math.log10(max(known_bytes(row), 1) / 1024) if known_bytes(row) > 1024 else 1.2
         x, y = points[-1]
         yield (

@@ -1,7 +1,14 @@
 "use strict";
-(() => {
-const data = JSON.parse(document.getElementById("data").textContent);
+(async () => {
 const $ = id => document.getElementById(id);
+// The record and the drawings are compressed in the page.
+async function unpacked(element) {
+  const signs = atob(element.textContent), packed = new Uint8Array(signs.length);
+  for (let place = 0; place < signs.length; place++) packed[place] = signs.charCodeAt(place);
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+}
+const data = JSON.parse(await unpacked($("data")));
+const drawings = new Map(await Promise.all([...document.querySelectorAll(".drawing")].map(async one => [one, await unpacked(one.querySelector("script"))])));
 const ACTING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 const visible = text => String(text).replace(ACTING, sign => "\\u" + sign.charCodeAt(0).toString(16).padStart(4, "0"));
 
@@ -59,7 +66,6 @@ function index() {
   }
   for (const one of graph.buffers) for (const node of one.readers) add(one.buffer, node);
   for (const one of graph.kernels) for (const node of one.nodes) add(one.name, node);
-  for (const box of boxes()) if (box.dataset.nodes) for (const node of box.dataset.nodes.split(" ")) add(box.dataset.name, node);
 }
 const boxes = () => document.querySelectorAll(`.drawing[data-graph="${state.g}"] [data-name]`);
 const ofName = name => known.get(name) ?? new Set();
@@ -70,12 +76,31 @@ function mark(style, nodes) {
 }
 function follows(element, nodes, name) {
   belongs(element, nodes);
+  element.classList.toggle("on", hasAny(nodes, ofName(state.n)));
   element.addEventListener("mouseenter", () => mark("near", nodes));
   element.addEventListener("mouseleave", () => mark("near", []));
   if (name) element.addEventListener("click", event => { if (!String(getSelection())) { event.stopPropagation(); choose(name); } });
 }
-const ofBox = name => graph.nodes.some(one => one.node === name || one.top === name) || !graph.buffers.some(one => one.buffer === name)
-  ? ofName(name) : new Set([graph.buffers.find(one => one.buffer === name).producer].filter(Boolean));
+
+// Of a long list the first rows are drawn, and more where it is scrolled to the last of them, or one is chosen.
+const AT_ONCE = 100, lists = new Map();
+const hasAny = (nodes, chosen) => [...nodes].some(node => chosen.has(node));
+function list(body, items, nodesOf, nameOf, made) {
+  for (const set of elements.values()) for (const each of set) if (body.contains(each)) set.delete(each);
+  body.replaceChildren();
+  const draw = until => body.append(...items.slice(body.childElementCount, until).map(made));
+  const more = () => draw(body.childElementCount + AT_ONCE);
+  const row = (name, nodes) => {
+    const itself = items.findIndex(item => nameOf(item) === name);
+    const place = itself < 0 ? items.findIndex(item => hasAny(nodesOf(item), nodes)) : itself;
+    if (place >= body.childElementCount) draw(place + AT_ONCE);
+    return body.children[place];
+  };
+  lists.set(body.closest(".rows, .scroll"), { all: () => draw(), more, row });
+  more();
+}
+document.addEventListener("scroll", ({ target }) => { if (target.scrollTop + 2 * target.clientHeight > target.scrollHeight) lists.get(target)?.more(); }, true);
+addEventListener("beforeprint", () => lists.forEach(one => one.all()));
 
 function openGraph() {
   graph = data.graphs[state.g];
@@ -83,17 +108,20 @@ function openGraph() {
   elements = new Map(); shownKernel = null;
   $("graphs").value = state.g;
   index();
-  for (const box of boxes()) {
-    const name = box.dataset.name;
-    belongs(box, [...ofBox(name)].filter(node => !graph.buffers.some(one => one.buffer === name)));
-    if (box.dataset.ready) continue;
-    box.dataset.ready = "yes";
-    box.addEventListener("mouseenter", () => mark("near", ofName(name)));
-    box.addEventListener("mouseleave", () => mark("near", []));
-    box.addEventListener("click", () => choose(name));
-  }
   $("missing").textContent = visible(graph.missing.join("; "));
-  showDrawing(); lines(); bodies(); kernelList(); choose(state.n, true); table();
+  showDrawing(); lines(); bodies(); kernelList(); table(); choose(state.n, true);
+}
+
+// A drawing is text until it is shown: the whole one of a network in training has thousands of shapes.
+function parsed(drawing) {
+  const shapes = drawing.querySelector(".view");
+  if (!shapes.firstChild) shapes.innerHTML = drawings.get(drawing);
+  const buffers = new Set(graph.buffers.map(one => one.buffer));
+  for (const box of drawing.querySelectorAll("[data-name]")) {
+    const { name, nodes } = box.dataset;
+    if (nodes) known.set(name, new Set(nodes.split(" ")));
+    if (!buffers.has(name)) belongs(box, ofName(name));
+  }
 }
 
 // The drawing scrolls as any page does; it is dragged, and zoomed about its middle.
@@ -103,6 +131,7 @@ function showDrawing() {
   const mine = all.filter(one => one.dataset.graph === state.g);
   const whole = state.v === "all" && mine.length > 1 ? "1" : "0";
   for (const one of all) one.hidden = one.dataset.graph !== state.g || one.dataset.whole !== whole;
+  parsed(view().parentNode);
   $("whole").hidden = mine.length < 2;
   $("whole").setAttribute("aria-pressed", String(whole === "1"));
   zoom(zooms[state.g + whole] ?? null);
@@ -112,7 +141,7 @@ function zoom(scale) {
   if (!svg) return;
   const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
   const before = svg.clientWidth / width || 1;
-  scale = Math.min(3, Math.max(0.08, scale ?? Math.min(1, Math.max(0.55, (pane.clientWidth - 14) / width))));
+  scale = Math.min(3, Math.max(0.08, scale ?? Math.min(1, Math.max(0.75, (pane.clientWidth - 14) / width))));
   const x = (pane.scrollLeft + pane.clientWidth / 2) / before, y = (pane.scrollTop + pane.clientHeight / 2) / before;
   svg.setAttribute("width", width * scale); svg.setAttribute("height", height * scale);
   pane.scrollLeft = x * scale - pane.clientWidth / 2; pane.scrollTop = y * scale - pane.clientHeight / 2;
@@ -161,13 +190,13 @@ function lines() {
 function bodies() {
   const of = new Map();
   for (const one of graph.decisions) if (one.topic !== "fusion") for (const node of one.nodes) { of.has(node) || of.set(node, []); of.get(node).push(one); }
-  $("bodies").querySelector(".rows").replaceChildren(...graph.nodes.map(one => {
+  list($("bodies").querySelector(".rows"), graph.nodes, one => [one.node], one => one.node, one => {
     const head = [el("b", {}, one.node), ` ${one.does}`, one.writes.length ? ` → ${one.writes.join(", ")}` : "", one.top !== one.node ? ` in ${one.top.length > 40 ? one.top.slice(0, 38) + "…" : one.top}` : ""];
     const text = one.body.length ? "\n" + one.body.join("\n") : one.kernel ? `\n${one.kernel}(${one.reads.join(", ")})` : "";
     const row = el("div", { class: "row" }, ...head, text, ...marks(of.get(one.node) ?? []));
     follows(row, new Set([one.node]), one.node);
     return row;
-  }));
+  });
 }
 function kernelList() {
   $("kernels").replaceChildren(...graph.kernels.map(one => el("option", { value: one.name }, one.name)));
@@ -187,26 +216,25 @@ function coloured(text) {
 }
 function kernel(name) {
   const pane = $("kernel").querySelector(".rows"), one = graph.kernels.find(each => each.name === name);
-  if (!one) return pane.replaceChildren(el("div", { class: "row plain" }, "this graph has no kernel"));
+  if (!one) return list(pane, [""], () => [], () => null, () => el("div", { class: "row plain" }, "this graph has no kernel"));
   if (shownKernel === name) return;
   shownKernel = name; $("kernels").value = name;
-  for (const set of elements.values()) for (const each of set) if (pane.contains(each)) set.delete(each);
-  if (!one.source) {
+  if (!one.source) return list(pane, [one], () => one.nodes, () => one.name, () => {
     const row = el("div", { class: "row" }, `${one.name}: ${one.does}, a function of a library; its text is not in the dump`);
     follows(row, new Set(one.nodes), one.name);
-    return pane.replaceChildren(row);
-  }
+    return row;
+  });
   const of = new Map(one.lines.map(each => [each.line, each.nodes]));
   const decided = graph.decisions.filter(each => each.lines && each.kernels[0] === name);
-  const rows = [];
-  one.source.split("\n").forEach((text, number) => {
-    const nodes = of.get(number + 1) ?? [];
-    for (const sign of marks(decided.filter(each => each.lines[0] === number + 1))) rows.push(el("div", { class: "row plain" }, sign));
+  const rows = one.source.split("\n").flatMap((text, number) => [
+    ...marks(decided.filter(each => each.lines[0] === number + 1)).map(sign => ({ sign, nodes: [] })),
+    { text, number, nodes: of.get(number + 1) ?? [] }]);
+  list(pane, rows, row => row.nodes, () => null, ({ sign, text, number, nodes }) => {
+    if (sign) return el("div", { class: "row plain" }, sign);
     const row = el("div", { class: nodes.length ? "row" : "row plain", title: nodes.join(", ") || null }, el("span", { class: "no" }, String(number + 1)), ...coloured(text));
     if (nodes.length) follows(row, new Set(nodes), nodes[0]);
-    rows.push(row);
+    return row;
   });
-  pane.replaceChildren(...rows);
 }
 
 // What is chosen: everything of it is marked, and each pane goes there.
@@ -224,10 +252,10 @@ function choose(name, quiet) {
   for (const box of boxes()) box.classList.toggle("on", Boolean(name) && (box.dataset.name === name || (!buffer && box.classList.contains("on"))));
   about(name, nodes, buffer, itself);
   if (!name) return;
-  for (const pane of document.querySelectorAll(".pane .rows")) into(pane, pane.querySelector(".on"), false);
+  const lines = $("lines").querySelector(".rows"), rows = $("table").parentNode;
+  into(lines, lines.querySelector(".on"), false);
+  for (const [pane, list] of lists) { const row = list.row(name, nodes); if (pane !== rows || !quiet) into(pane, row, false); }
   into(view(), [...boxes()].find(box => view().contains(box) && box.classList.contains("on")), false);
-  const row = $("table").querySelector("tr.on");
-  if (!quiet && row) into($("table").parentNode, row, false);
 }
 function about(name, nodes, buffer, itself) {
   const box = $("about");
@@ -249,11 +277,11 @@ function about(name, nodes, buffer, itself) {
     if (itself) { fact("kind", itself.does); fact("bytes", bytes(itself.bytes)); }
     const seconds = itself ? itself.seconds : new Set(rows.map(one => one.top)).size === 1 ? rows[0]?.seconds : null;
     fact("takes", seconds === null || seconds === undefined ? "" : `${duration(seconds)}${graph.profile ? ` of a call of ${duration(graph.profile.call)}` : ""}`);
-    fact("FX nodes", list(rows.flatMap(one => one.fx)));
   }
   const mine = graph.decisions.filter(one => buffer ? one.subject.split(", ").includes(name) : one.nodes.some(node => nodes.has(node)));
   const worst = mine.filter(one => one.kind === "missed" || one.kind === "hazard");
-  for (const one of worst.slice(0, 6)) fact(one.topic ?? one.kind, one.text + (one.changes.length ? `; changed by ${one.changes[0]}` : ""));
+  for (const one of worst.slice(0, 6)) fact(one.topic ?? one.kind, one.text + (one.changes.length ? `; what changes it: ${one.changes[0]}` : ""));
+  if (!buffer) fact("FX nodes", list(rows.flatMap(one => one.fx)));
   if (mine.length > Math.min(worst.length, 6)) fact("decided", `${mine.length} decisions in all: the table has them`);
   box.replaceChildren(el("h3", {}, name), el("dl", {}, ...facts));
 }
@@ -277,9 +305,9 @@ const TABLES = {
   fusion: { rows: () => graph.decisions.filter(one => one.topic === "fusion"), name: row => row.nodes[0], columns: null },
 };
 const decisionColumns = [
-  column("about", row => row.subject, { name: true }), column("kind", row => row.topic ?? ""), column("", row => row.kind, { style: row => row.kind }),
+  column("about", row => row.subject, { name: true }), column("kind", row => row.topic ?? ""), column("remark", row => row.kind, { style: row => row.kind }),
   column("decision", row => row.short), seconds, column("bytes", row => row.bytes, { text: row => bytes(row.bytes), number: true }), column("cause", row => row.cause),
-  column("changed by", row => row.changes.join("; or by "))];
+  column("changed by", row => row.changes.join("; or "))];
 TABLES.decisions.columns = TABLES.fusion.columns = decisionColumns;
 const shownText = (one, row) => String((one.text ?? one.value)(row) ?? "");
 function table() {
@@ -299,16 +327,13 @@ function table() {
   });
   $("table").tHead.replaceChildren(el("tr", {}, ...shown.map(one => el("th", { class: one.number ? "no" : "", "aria-sort": one === sorting ? (down ? "descending" : "ascending") : null },
     el("button", { onclick: () => { write({ s: one === sorting ? (down ? "" : "-" + one.title) : one.number ? "-" + one.title : one.title }); table(); } }, one.title + (one === sorting ? (down ? " ↓" : " ↑") : ""))))));
-  const old = $("table").tBodies[0];
-  for (const set of elements.values()) for (const each of set) if (old.contains(each)) set.delete(each);
-  old.replaceChildren(...mine.map(row => {
-    const made = el("tr", {}, ...shown.map(one => el("td", { class: one.name ? "name" : one.number ? "no" : one.style ? one.style(row) : shownText(one, row).length < 30 ? "short" : "", title: one.name ? visible(shownText(one, row)) : null }, shownText(one, row))));
-    const nodes = row.nodes && !row.source ? new Set(row.nodes) : ofName(name(row));
-    follows(made, nodes, name(row));
-    return made;
-  }));
+  const nodesOf = row => row.nodes && !row.source ? new Set(row.nodes) : ofName(name(row));
+  list($("table").tBodies[0], mine, nodesOf, name, row => {
+    const one = el("tr", {}, ...shown.map(one => el("td", { class: one.name ? "name" : one.number ? "no" : one.style ? one.style(row) : shownText(one, row).length < 30 ? "short" : "", title: one.name ? visible(shownText(one, row)) : null }, shownText(one, row))));
+    follows(one, nodesOf(row), name(row));
+    return one;
+  });
   $("count").textContent = mine.length === rows().length ? "" : `${mine.length} of ${rows().length}`;
-  mark("on", state.n ? ofName(state.n) : []);
 }
 
 // Search: exact names first, then beginnings, then what has the word in it.
@@ -343,7 +368,7 @@ $("search").addEventListener("keydown", event => {
 });
 
 $("graphs").addEventListener("change", event => { write({ g: event.target.value, n: "", k: "" }); openGraph(); });
-$("kernels").addEventListener("change", event => { write({ k: event.target.value }); kernel(event.target.value); mark("on", state.n ? ofName(state.n) : []); });
+$("kernels").addEventListener("change", event => { write({ k: event.target.value }); kernel(event.target.value); });
 $("filter").addEventListener("input", event => { write({ q: event.target.value }); table(); });
 $("in").addEventListener("click", () => zoom(scaleNow() * 1.25));
 $("out").addEventListener("click", () => zoom(scaleNow() / 1.25));
@@ -352,6 +377,10 @@ $("whole").addEventListener("click", unfold);
 function unfold() { write({ v: state.v === "all" ? "" : "all" }); showDrawing(); choose(state.n, true); }
 for (const pane of document.querySelectorAll(".view")) {
   let from = null;
+  const boxAt = event => event.target.closest("[data-name]")?.dataset.name;
+  pane.addEventListener("mouseover", event => mark("near", ofName(boxAt(event))));
+  pane.addEventListener("mouseleave", () => mark("near", []));
+  pane.addEventListener("click", event => { if (boxAt(event)) choose(boxAt(event)); });
   pane.addEventListener("pointerdown", event => { if (event.button === 0) from = [event.clientX + pane.scrollLeft, event.clientY + pane.scrollTop]; });
   pane.addEventListener("pointermove", event => { if (!from) return; pane.classList.add("drag"); pane.scrollTo(from[0] - event.clientX, from[1] - event.clientY); });
   for (const name of ["pointerup", "pointerleave"]) pane.addEventListener(name, () => { from = null; pane.classList.remove("drag"); });
@@ -366,12 +395,13 @@ document.addEventListener("keydown", event => {
   const act = { "/": () => $("search").focus(), j: () => step(1), k: () => step(-1), "+": () => zoom(scaleNow() * 1.25), "-": () => zoom(scaleNow() / 1.25), 0: fit, a: unfold, Escape: () => choose("") }[event.key];
   if (act) { event.preventDefault(); act(); }
 });
-// The section at the top of the window is the one that the address names; at the end of the page, one that was chosen and is seen.
+// The section that was chosen is where one is while it stands at the top, or at the end of the page is seen; else the one read.
 const links = [...document.querySelectorAll("nav a")], sections = links.map(link => $(link.hash.slice(4)));
 const topOf = section => section.getBoundingClientRect().top;
 function here() {
   const named = sections.find(one => one.id === state.at), isEnd = scrollY + innerHeight >= document.body.scrollHeight - 2;
-  const now = isEnd && named && topOf(named) >= 0 && topOf(named) < innerHeight ? named : sections.findLast(one => topOf(one) < innerHeight / 3) ?? sections[0];
+  const isNamed = named && topOf(named) >= 0 && topOf(named) < (isEnd ? innerHeight : 90);
+  const now = isNamed ? named : sections.findLast(one => topOf(one) < innerHeight / 3) ?? sections[0];
   links.forEach((link, number) => link.classList.toggle("here", sections[number] === now));
   write({ at: now === sections[0] ? "" : now.id });
 }
@@ -385,4 +415,5 @@ addEventListener("hashchange", () => { read(); openGraph(); go(); });
 read();
 openGraph();
 go();
+document.body.classList.add("ready");
 })();
