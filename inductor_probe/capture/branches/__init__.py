@@ -193,7 +193,7 @@ class CallPath:
         return [one for number, _ in made if (one := self._leaf(number)) is not None]
 
     def last(self) -> SeenTest | None:
-        """Return the result of the test that was made last: the first of `all`, whose values alone are shown."""
+        """Return the result of the test that was made last, the first of `all`."""
         results = ((count, number) for number, (count, truth, _) in self._seen.items() if truth is not None)
         _, number = max(results, default=(0, -1))
         return self._leaf(number) if number >= 0 else None
