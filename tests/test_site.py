@@ -14,19 +14,17 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
+from playwright.sync_api import Page as Tab
+from playwright.sync_api import expect
 
 from inductor_probe.catalogue import KINDS, kind_of
 from inductor_probe.model.output import outputs
-from tests.browser import PROGRAMS, Browser, browser, program
+from tests.browser import chromium, tab
 from tests.conftest import REPOSITORY
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="zensical, which builds the site, needs Python 3.11"
 )
-
-SHADOW = "[...document.querySelectorAll('*')].find(element => element.shadowRoot)?.shadowRoot"
-"""The dialog of the search."""
-FOCUS, RESULTS = f"{SHADOW}?.activeElement", f"({SHADOW}?.querySelectorAll('[role=option]') ?? [])"
 
 
 class Page(HTMLParser):
@@ -55,20 +53,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def reader(site: Path, tmp_path: Path) -> Iterator[tuple[Browser, str]]:
-    """A browser, and the address of the site."""
+def reader(site: Path) -> Iterator[Tab]:
+    """A browser, which starts at the site."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
             """Print nothing."""
 
-    path = program()
-    if path is None:
-        pytest.skip(f"no browser ({', '.join(PROGRAMS)}): apt-get install chromium-headless-shell")
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        with browser(path, tmp_path / "profile") as opened:
-            yield opened, f"http://127.0.0.1:{server.server_port}"
+        with chromium() as browser, tab(browser, f"http://127.0.0.1:{server.server_port}") as opened:
+            yield opened
         server.shutdown()
 
 
@@ -111,39 +106,28 @@ def test_pages_that_are_made_have_every_verb_and_every_cause_and_no_template(sit
     assert not re.search(r"\{[\w|]+[:}]", causes)
 
 
-def test_a_reader_finds_a_cause_by_the_search(reader: tuple[Browser, str]) -> None:
-    page, address = reader
-    page.open(f"{address}/index.html")
-    page.click("document.querySelector('.md-search__button')")
-    page.wait_for(f"{FOCUS}?.matches('input')")
-    page.type("little-work-per-iteration")
-    page.wait_for(f"{RESULTS}.length")
-    page.click(f"[...{RESULTS}].find(result => result.href.includes('causes.html'))")
-    page.wait_for("location.pathname == '/docs/causes.html' && document.readyState == 'complete'")
-    cause = (
-        "[...document.querySelectorAll('code')].find(code => code.innerText == 'little-work-per-iteration')"
-    )
-    assert "the next loop is not divided" in page.wait_for(f"{cause}?.closest('tr').innerText")
-    assert page.faults == []
+def test_a_reader_finds_a_cause_by_the_search(reader: Tab) -> None:
+    reader.goto("/index.html")
+    reader.locator(".md-search__button").click()
+    reader.locator("input:focus").fill("little-work-per-iteration")
+    reader.locator("[role=option][href*='causes.html']").first.click()
+    expect(reader).to_have_url(re.compile("/docs/causes.html"))
+    code = reader.get_by_text("little-work-per-iteration", exact=True)
+    expect(reader.locator("tr", has=code).first).to_contain_text("the next loop is not divided")
 
 
-def test_a_reader_clicks_from_the_start_to_a_guide_and_to_a_record(reader: tuple[Browser, str]) -> None:
-    page, address = reader
-    page.open(f"{address}/index.html")
-    page.wait_for("document.querySelector('img[src$=\".svg\"]').naturalWidth")
-    page.click("[...document.querySelectorAll('article a')].find(link => link.innerText == 'tour')")
-    page.wait_for("location.pathname == '/docs/guides/tour.html' && document.readyState == 'complete'")
-    page.click(
-        "[...document.querySelectorAll('.md-tabs a')].find(link => link.innerText.trim() == 'Reference')"
-    )
-    page.wait_for("location.pathname == '/docs/causes.html' && document.readyState == 'complete'")
-    page.click("document.querySelector('.md-sidebar--primary a[href$=\"records.html\"]')")
-    page.wait_for("location.pathname == '/docs/records.html' && document.readyState == 'complete'")
-    page.click("document.querySelector('article a[href$=\"#span\"]')")
-    page.wait_for(
-        "location.hash == '#span' && document.querySelector('#span').getBoundingClientRect().y < 500"
-    )
-    assert page.faults == []
+def test_a_reader_clicks_from_the_start_to_a_guide_and_to_a_record(reader: Tab) -> None:
+    reader.goto("/index.html")
+    expect(reader.locator("img[src$='.svg']").first).not_to_have_js_property("naturalWidth", 0)
+    reader.locator("article").get_by_role("link", name="tour", exact=True).click()
+    expect(reader).to_have_url(re.compile("/docs/guides/tour.html$"))
+    reader.locator(".md-tabs").get_by_role("link", name="Reference").click()
+    expect(reader).to_have_url(re.compile("/docs/causes.html$"))
+    reader.locator(".md-sidebar--primary a[href$='records.html']").click()
+    expect(reader).to_have_url(re.compile("/docs/records.html$"))
+    reader.locator("article a[href$='#span']").first.click()
+    expect(reader).to_have_url(re.compile("#span$"))
+    expect(reader.locator("#span")).to_be_in_viewport()
 
 
 def test_no_generated_page_is_in_git() -> None:

@@ -20,8 +20,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from playwright.sync_api import CDPSession, Page
+
 import inductor_probe as ip
-from tests.browser import PROGRAMS, Browser, browser, program
+from tests.browser import MISSING, chromium, program, tab
 
 SCRIPT = """
 import sys
@@ -65,12 +67,12 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="for scripts, dumps and pages")
     parser.add_argument("networks", nargs="*", metavar="NETWORK|RUN", help=", ".join(NETWORKS))
     options = parser.parse_args()
-    path = program()
-    if path is None:
-        sys.exit(f"no browser ({', '.join(PROGRAMS)}): apt-get install chromium-headless-shell")
+    if program() is None:
+        sys.exit(MISSING)
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place,
-        browser(path, Path(place) / "profile") as opened,
+        chromium() as browser,
+        tab(browser) as opened,
     ):
         folder = options.keep or Path(place)
         folder.mkdir(parents=True, exist_ok=True)
@@ -114,19 +116,27 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def seconds(opened: Browser, page: Path, slower: float = 1) -> float:
+def seconds(opened: Page, page: Path, slower: float = 1) -> float:
     """Return the processor time of opening a page, until its script has run and it is drawn."""
-    opened.slow(slower)
-    drawn = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(true))))"
+    tools = opened.context.new_cdp_session(opened)
+    tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+    tools.send("Emulation.setCPUThrottlingRate", {"rate": slower})
     taken = []
     for _ in range(ROUNDS):
-        opened.open("about:blank")
-        begin = opened.busy()
-        opened.open(page.as_uri())
-        opened.wait_for("document.body.classList.contains('ready')")
-        opened.wait_for(drawn)
-        taken.append(opened.busy() - begin)
+        opened.goto("about:blank")
+        begin = busy(tools)
+        opened.goto(page.as_uri())
+        opened.locator("body.ready").wait_for()
+        opened.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+        taken.append(busy(tools) - begin)
+    tools.detach()
     return statistics.median(taken)
+
+
+def busy(tools: CDPSession) -> float:
+    """Return the processor time of the page's main thread since its start, in seconds."""
+    metrics = tools.send("Performance.getMetrics")["metrics"]
+    return float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
 
 
 if __name__ == "__main__":

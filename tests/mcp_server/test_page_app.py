@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
+from playwright.sync_api import expect
 
 from inductor_probe.mcp_server.server import Server
-from tests.browser import PROGRAMS, Browser, browser, program
+from tests.browser import chromium, tab
 from tests.dumps import ANTIALIAS
 from tests.mcp_server.talk import call, talk
 
@@ -47,15 +47,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Server:
     return Server(root)
 
 
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    path = program()
-    if path is None:
-        pytest.skip(f"no browser ({', '.join(PROGRAMS)}): apt-get install chromium-headless-shell")
-    with browser(path, tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
-
-
 def read(server: Server, uri: str) -> dict[str, Any]:
     """Return a resource, as a host reads it."""
     result = talk(server, lambda client: client.read_resource(uri))
@@ -85,9 +76,7 @@ def test_the_server_says_that_it_has_views(server: Server) -> None:
 
 
 @pytest.mark.parametrize("sandbox", ["allow-scripts", "allow-scripts allow-same-origin"])
-def test_a_host_shows_the_page_of_the_run(
-    server: Server, chromium: Browser, tmp_path: Path, sandbox: str
-) -> None:
+def test_a_host_shows_the_page_of_the_run(server: Server, tmp_path: Path, sandbox: str) -> None:
     (view,) = read(server, APP)["contents"]
     answer = call(server, "overview")
     answers = {
@@ -102,12 +91,9 @@ def test_a_host_shows_the_page_of_the_run(
         answers=json.dumps(answers).replace("<", "\\u003c"),
     )
     (tmp_path / "host.html").write_text(host, encoding="utf-8")
-    chromium.faults.clear()
-    chromium.open((tmp_path / "host.html").as_uri())
-    chromium.wait_for("heard.includes('resources/read')")
-    if "allow-same-origin" in sandbox:  # else a host sees nothing of it either
-        inside = "document.querySelector('iframe').contentDocument"
-        chromium.wait_for(f"{inside}.body.innerText.includes('op1')")
-        assert chromium.wait_for(f"{inside}.querySelectorAll('svg').length") > 0
-    assert chromium.wait_for("heard.join()") == "ui/initialize,ui/notifications/initialized,resources/read"
-    assert chromium.faults == []
+    with chromium() as browser, tab(browser) as page:
+        page.goto((tmp_path / "host.html").as_uri())
+        inside = page.frame_locator("iframe")
+        expect(inside.locator("body")).to_contain_text("op1", use_inner_text=True)
+        expect(inside.locator("svg")).not_to_have_count(0)
+        assert page.evaluate("heard") == ["ui/initialize", "ui/notifications/initialized", "resources/read"]

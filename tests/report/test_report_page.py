@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import inductor_probe as ip
 from inductor_probe.model.codec import to_json
@@ -24,7 +25,7 @@ from inductor_probe.model.report import ReportOutput, ReportVerdict
 from inductor_probe.report.pages.compile_time import PHASES
 from inductor_probe.report.shared_page import page_html
 from inductor_probe.store.decisions import write_decisions
-from tests.browser import PROGRAMS, Browser, browser, program
+from tests.browser import chromium, tab
 from tests.builders import comparison, decision, manifest_text
 from tests.cli.test_dump_commands import RANK, TORCHRUN
 from tests.conftest import Probe
@@ -32,24 +33,19 @@ from tests.dumps import ANTIALIAS, FLIP, TRAINING, run_in
 from tests.schemas import schema_faults
 
 HOSTILE = "</script><script>hit = 1</script><img src=x onerror='hit = 2'>\"'\x1b[31m\u202e\u2028&lt;"
-NEAR, CHOSEN = "[...document.querySelectorAll('.near')]", "[...document.querySelectorAll('.on')]"
-ROW = "[...document.querySelectorAll('{} .row')].find(row => row.textContent.includes('{}'))"
+NODES, ROWS = ".drawing:not([hidden]) .ip-node", "#table tbody tr"
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    path = program()
-    if path is None:
-        pytest.skip(f"no browser ({', '.join(PROGRAMS)}): apt-get install chromium-headless-shell")
-    with browser(path, tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture
-def reader(chromium: Browser) -> Browser:
-    chromium.faults.clear()
-    chromium.look(1440, 900)
-    return chromium
+def reader(browser: Browser) -> Iterator[Page]:
+    with tab(browser) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -79,107 +75,88 @@ def page(run: ip.Run, tmp_path_factory: pytest.TempPathFactory) -> str:
     ("width", "height", "dark"), [(1440, 900, False), (1440, 900, True), (700, 900, False)]
 )
 def test_the_page_opens_without_a_fault_at_two_sizes_and_in_the_dark(
-    reader: Browser, page: str, width: int, height: int, dark: bool
+    reader: Page, page: str, width: int, height: int, dark: bool
 ) -> None:
-    reader.look(width, height, dark=dark)
+    reader.set_viewport_size({"width": width, "height": height})
+    reader.emulate_media(color_scheme="dark" if dark else "light")
     opened(reader, page)
-    assert reader.wait_for("document.querySelectorAll('.drawing:not([hidden]) .ip-node').length") == 4
-    assert reader.wait_for("document.querySelectorAll('#table tbody tr').length") == 4
-    assert reader.wait_for("document.documentElement.scrollWidth") <= width
-    ground = reader.wait_for("getComputedStyle(document.body).backgroundColor")
-    assert ground == ("rgb(13, 17, 23)" if dark else "rgb(246, 248, 250)")
-    columns = reader.wait_for(
-        "getComputedStyle(document.querySelector('#panes')).gridTemplateColumns"
-    ).split()
-    assert len(columns) == (3 if width > 1000 else 1)
-    assert reader.faults == []
+    expect(reader.locator(NODES)).to_have_count(4)
+    expect(reader.locator(ROWS)).to_have_count(4)
+    assert reader.evaluate("document.documentElement.scrollWidth") <= width
+    ground = "rgb(13, 17, 23)" if dark else "rgb(246, 248, 250)"
+    expect(reader.locator("body")).to_have_css("background-color", ground)
+    columns = reader.locator("#panes").evaluate("panes => getComputedStyle(panes).gridTemplateColumns")
+    assert len(columns.split()) == (3 if width > 1000 else 1)
 
 
-def test_a_node_is_found_by_typing_and_the_address_has_it(reader: Browser, page: str) -> None:
+def test_a_node_is_found_by_typing_and_the_address_has_it(reader: Page, page: str) -> None:
     opened(reader, page)
-    reader.press("/")
-    reader.wait_for("document.activeElement.id == 'search'")
-    reader.type("op3")
-    reader.wait_for("document.querySelector('#hits li.at b').textContent == 'op3'")
-    reader.press("Enter")
-    reader.wait_for("location.hash.includes('n=op3')")
-    assert "buf3" in reader.wait_for("document.querySelector('#about').innerText")
-    assert reader.wait_for(f"{CHOSEN}.some(one => one.matches('.ip-node[data-name=op3]'))")
-    assert reader.wait_for(f"{CHOSEN}.some(one => one.matches('#table tr'))")
+    reader.keyboard.press("/")
+    expect(reader.locator("#search")).to_be_focused()
+    reader.keyboard.type("op3")
+    expect(reader.locator("#hits li.at b")).to_have_text("op3")
+    reader.keyboard.press("Enter")
+    expect(reader).to_have_url(re.compile("n=op3"))
+    expect(reader.locator("#about")).to_contain_text("buf3")
+    expect(reader.locator(".ip-node.on[data-name=op3]")).not_to_have_count(0)
+    expect(reader.locator("#table tr.on")).not_to_have_count(0)
 
 
-def test_panes_follow_the_pointer_and_a_click(reader: Browser, page: str) -> None:
+def test_panes_follow_the_pointer_and_a_click(reader: Page, page: str) -> None:
     opened(reader, page)
-    row = ROW.format("#bodies", "op1 ")
-    reader.click(row)
-    reader.wait_for("location.hash.includes('n=op1')")
+    row_of(reader, "op1").click()
+    expect(reader).to_have_url(re.compile("n=op1"))
     for pane in ("#bodies", "#kernel", "#table", ".view"):
-        assert reader.wait_for(f"document.querySelectorAll('{pane} .on').length"), pane
-    assert reader.wait_for(f"{CHOSEN}.filter(one => one.matches('#kernel .row')).length") < reader.wait_for(
-        "document.querySelectorAll('#kernel .row').length"
-    )
-    reader.press("Escape")
-    reader.wait_for("!location.hash.includes('n=')")
-    line = "document.querySelector('#kernel .row:not(.plain)')"
-    reader.wait_for(f"({line}.scrollIntoView({{block: 'center'}}), true)")
-    reader.point(line)
-    assert reader.wait_for(f"{NEAR}.some(one => one.matches('#bodies .row'))")
-    assert reader.wait_for(f"{NEAR}.some(one => one.matches('.ip-node'))")
+        expect(reader.locator(f"{pane} .on")).not_to_have_count(0)
+    lines, chosen = reader.locator("#kernel .row"), reader.locator("#kernel .row.on")
+    assert 0 < chosen.count() < lines.count()
+    reader.keyboard.press("Escape")
+    expect(reader).not_to_have_url(re.compile("n="))
+    reader.locator("#kernel .row:not(.plain)").first.hover()
+    expect(reader.locator("#bodies .row.near")).not_to_have_count(0)
+    expect(reader.locator(".ip-node.near")).not_to_have_count(0)
 
 
-def test_what_was_missed_stands_where_it_is(reader: Browser, page: str) -> None:
+def test_what_was_missed_stands_where_it_is(reader: Page, page: str) -> None:
     opened(reader, page)
-    assert "op2 is scalar" in reader.wait_for(
-        f"{ROW.format('#bodies', 'op2 ')}.querySelector('.mark').textContent"
-    )
+    expect(row_of(reader, "op2").locator(".mark").first).to_contain_text("op2 is scalar")
     opened(reader, f"{page}#t=fusion")
-    assert "op1, op3" in reader.wait_for("document.querySelector('#table tbody').innerText")
+    expect(reader.locator("#table tbody")).to_contain_text("op1, op3")
 
 
-def test_tables_sort_and_filter_and_the_address_shows_the_same_again(reader: Browser, page: str) -> None:
-    names = "[...document.querySelectorAll('#table tbody td.name')].map(cell => cell.textContent).join()"
+def test_tables_sort_and_filter_and_the_address_shows_the_same_again(reader: Page, page: str) -> None:
+    names = reader.locator("#table tbody td.name")
     opened(reader, page)
-    reader.click(
-        "[...document.querySelectorAll('#tabs button')].find(tab => tab.textContent.startsWith('buffers'))"
-    )
-    heads = "[...document.querySelectorAll('#table th button')]"
-    head = f"{heads}.find(head => head.textContent.startsWith('bytes'))"
-    reader.click(head)
-    reader.wait_for(
-        "document.querySelector('#table th[aria-sort=descending]')?.innerText.startsWith('bytes')"
-    )
-    largest = reader.wait_for(names).split(",")
-    reader.click("document.querySelector('#filter')")
-    reader.type("intermediate")
-    reader.wait_for("document.querySelector('#count').textContent == '3 of 5'")
-    shown = reader.wait_for(names).split(",")
+    reader.locator("#tabs button", has_text=re.compile("^buffers")).click()
+    reader.locator("#table th button", has_text=re.compile("^bytes")).click()
+    expect(reader.locator("#table th[aria-sort=descending]")).to_have_text(re.compile("^bytes"))
+    largest = names.all_text_contents()
+    reader.locator("#filter").click()
+    reader.keyboard.type("intermediate")
+    expect(reader.locator("#count")).to_have_text("3 of 5")
+    shown = names.all_text_contents()
     assert shown == [name for name in largest if name in ("buf0", "buf1", "buf2")]
-    reader.click("document.querySelector('#table tbody tr')")
-    reader.wait_for(f"location.hash.includes('n={shown[0]}')")
-    address = reader.wait_for("location.href")
-    opened(reader, address)
-    assert reader.wait_for(names).split(",") == shown
-    assert reader.wait_for("document.querySelector('#about h3').textContent") == shown[0]
-    assert reader.faults == []
+    reader.locator(ROWS).first.click()
+    expect(reader).to_have_url(re.compile(f"n={shown[0]}"))
+    opened(reader, reader.url)
+    expect(names).to_have_text(shown)
+    expect(reader.locator("#about h3")).to_have_text(shown[0])
 
 
 def test_decisions_are_in_the_record_s_order_until_they_are_sorted(
-    reader: Browser, run: ip.Run, page: str
+    reader: Page, run: ip.Run, page: str
 ) -> None:
     decisions = ip.report_of(run).record.graphs[0].decisions
-    subjects = [one.subject for one in decisions if one.topic != "fusion"]
     opened(reader, f"{page}#t=decisions")
-    reader.wait_for(
-        "document.querySelector('#tabs [aria-selected=true]').textContent.startsWith('decisions')"
-    )
-    names = "[...document.querySelectorAll('#table tbody td.name')].map(cell => cell.textContent)"
-    assert reader.wait_for(names) == subjects
+    expect(reader.locator("#tabs [aria-selected=true]")).to_have_text(re.compile("^decisions"))
+    subjects = [one.subject for one in decisions if one.topic != "fusion"]
+    expect(reader.locator("#table tbody td.name")).to_have_text(subjects)
     assert decisions[0].kind == "missed"
-    assert reader.wait_for("document.querySelectorAll('#table th[aria-sort]').length == 0")
+    expect(reader.locator("#table th[aria-sort]")).to_have_count(0)
 
 
 def test_of_a_long_table_more_is_drawn_where_it_is_scrolled_or_a_row_is_chosen(
-    reader: Browser, run: ip.Run, tmp_path: Path
+    reader: Page, run: ip.Run, tmp_path: Path
 ) -> None:
     report = ip.report_of(run)
     (graph,) = report.record.graphs
@@ -188,18 +165,17 @@ def test_of_a_long_table_more_is_drawn_where_it_is_scrolled_or_a_row_is_chosen(
     path = tmp_path / "page.html"
     path.write_text(page_html(record, [_drawn(report)]))
     opened(reader, f"{path.as_uri()}#t=buffers")
-    rows, scroll = "document.querySelectorAll('#table tbody tr').length", "document.querySelector('.scroll')"
-    assert reader.wait_for(rows) == 100
-    reader.wait_for(f"({scroll}.scrollTo(0, 1e6), {rows} == 200)")
+    expect(reader.locator(ROWS)).to_have_count(100)
+    reader.locator(".scroll").first.evaluate("box => box.scrollTo(0, 1e6)")
+    expect(reader.locator(ROWS)).to_have_count(200)
     opened(reader, f"{path.as_uri()}#t=buffers&n=more450")
-    reader.wait_for(f"{rows} > 450")
-    reader.wait_for("(dispatchEvent(new Event('beforeprint')), true)")
-    assert reader.wait_for(rows) == 500 + len(graph.buffers)
-    assert reader.faults == []
+    expect(reader.locator(ROWS).nth(450)).to_be_attached()
+    reader.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(reader.locator(ROWS)).to_have_count(500 + len(graph.buffers))
 
 
 def test_a_pane_goes_to_what_is_chosen_however_far_down_it_is(
-    reader: Browser, run: ip.Run, tmp_path: Path
+    reader: Page, run: ip.Run, tmp_path: Path
 ) -> None:
     report = ip.report_of(run)
     (graph,) = report.record.graphs
@@ -211,48 +187,50 @@ def test_a_pane_goes_to_what_is_chosen_however_far_down_it_is(
     path = tmp_path / "page.html"
     path.write_text(page_html(record, [_drawn(report)]))
     opened(reader, f"{path.as_uri()}#n=more250")
-    pane = "document.querySelector('#bodies .rows').getBoundingClientRect()"
-    row = "document.querySelector('#bodies .row.on').getBoundingClientRect()"
-    assert reader.wait_for(f"{row}.top >= {pane}.top && {row}.bottom <= {pane}.bottom")
+    reader.locator("#bodies .rows").scroll_into_view_if_needed()
+    expect(reader.locator("#bodies .row.on").first).to_be_in_viewport(ratio=0.9)
 
 
-def test_folded_nodes_are_found_and_unfolded(reader: Browser, run: ip.Run, tmp_path: Path) -> None:
+def test_folded_nodes_are_found_and_unfolded(reader: Page, run: ip.Run, tmp_path: Path) -> None:
     report = ip.report_of(run)
     fold = '<g class="ip-node" data-name="op1 ... op3" data-nodes="op1 op3"><rect width="9" height="9"/></g>'
     drawings = [[("", f'<svg class="ip-map" viewBox="0 0 9 9">{fold}</svg>'), *_drawn(report)]]
     path = tmp_path / "page.html"
     path.write_text(page_html(report.record, drawings))
     opened(reader, f"{path.as_uri()}#n=op3")
-    boxes = "[...document.querySelectorAll('.drawing:not([hidden]) .ip-node')]"
-    assert reader.wait_for(f"{boxes}.map(box => box.classList.contains('on')).join()") == "true"
-    reader.press("a")
-    reader.wait_for("location.hash.includes('v=all')")
-    assert reader.wait_for(f"{boxes}.length") == 4
-    assert reader.faults == []
+    expect(reader.locator(NODES)).to_have_count(1)
+    expect(reader.locator(f"{NODES}.on")).to_have_count(1)
+    reader.keyboard.press("a")
+    expect(reader).to_have_url(re.compile("v=all"))
+    expect(reader.locator(NODES)).to_have_count(4)
 
 
 def _drawn(report: ip.Report) -> list[tuple[str, str]]:
     return [("", packed(report.html, '</div><script type="text/plain">'))]
 
 
-def test_two_runs_are_one_page_with_what_changed(reader: Browser, run: ip.Run, tmp_path: Path) -> None:
+def test_two_runs_are_one_page_with_what_changed(reader: Page, run: ip.Run, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(ip.report_of(run, ip.open_run(run_in(FLIP))).html)
     opened(reader, path.as_uri())
-    assert "A" in reader.wait_for("document.querySelector('#changes').innerText")
-    assert reader.wait_for("document.querySelectorAll('#graphs option').length") == 2
-    assert reader.wait_for("document.querySelectorAll('#overview .card').length") == 2
+    expect(reader.locator("#changes")).to_contain_text("A", use_inner_text=True)
+    expect(reader.locator("#graphs option")).to_have_count(2)
+    expect(reader.locator("#overview .card")).to_have_count(2)
     opened(reader, f"{path.as_uri()}#g=1")
-    assert reader.wait_for("document.querySelectorAll('.drawing:not([hidden])').length") == 1
-    assert reader.wait_for("document.querySelector('#kernels').value").startswith("cpp_fused_flip")
-    assert reader.faults == []
+    expect(reader.locator(".drawing:not([hidden])")).to_have_count(1)
+    expect(reader.locator("#kernels")).to_have_value(re.compile("^cpp_fused_flip"))
 
 
-def opened(reader: Browser, address: str) -> None:
+def opened(reader: Page, address: str) -> None:
     """Open a page anew, until its script has run."""
-    reader.open("about:blank")
-    reader.open(address)
-    reader.wait_for("document.body.classList.contains('ready')")
+    reader.goto("about:blank")  # else a new address of the same page would not load it
+    reader.goto(address)
+    reader.locator("body.ready").wait_for()
+
+
+def row_of(reader: Page, node: str) -> Locator:
+    """Return the first line of the loop bodies that names a node."""
+    return reader.locator("#bodies .row", has_text=re.compile(f"{node} ")).first
 
 
 def packed(text: str, before: str) -> str:
@@ -284,7 +262,7 @@ _OF_A_KIND = {"missed", "passed", "analysis", "hazard", "fusion", "a", "b", "byt
               "UNDECIDED", "report", "overview", "other"}  # fmt: skip
 
 
-def test_names_that_mean_harm_are_shown_and_do_nothing(reader: Browser, run: ip.Run, tmp_path: Path) -> None:
+def test_names_that_mean_harm_are_shown_and_do_nothing(reader: Page, run: ip.Run, tmp_path: Path) -> None:
     report = ip.report_of(run)
     verdicts = (ReportVerdict("x", "eager", comparison(0.9, 1.2, "UNDECIDED")),)
     phases = (PhaseTime("other", 1.0),)
@@ -297,20 +275,19 @@ def test_names_that_mean_harm_are_shown_and_do_nothing(reader: Browser, run: ip.
     path = tmp_path / "page.html"
     path.write_text(text)
     opened(reader, f"{path.as_uri()}#t=decisions")
-    assert reader.wait_for("typeof hit") == "undefined"
-    assert reader.wait_for("[...document.scripts].filter(one => !one.type).length") == 1
-    assert reader.wait_for("document.querySelectorAll('img, iframe, object, link, base, form').length == 0")
+    expect(reader.locator("script:not([type])")).to_have_count(1)
+    expect(reader.locator("img, iframe, object, link, base, form")).to_have_count(0)
     for place in ("#table", "#compiling"):
-        shown = reader.wait_for(f"document.querySelector('{place}').innerText")
-        assert "</script><script>hit = 1" in shown
-    assert "\x1b" not in reader.wait_for("document.body.innerText")
-    assert "\u202e" not in reader.wait_for("document.body.innerText")
-    assert reader.faults == []
+        expect(reader.locator(place)).to_contain_text("</script><script>hit = 1", use_inner_text=True)
+    shown = reader.locator("body").inner_text()
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert reader.evaluate("typeof hit") == "undefined"
     assert data_of(text) == to_json(record)
 
 
 def test_a_dump_of_names_that_mean_harm_is_drawn(
-    reader: Browser, dump_dir: Callable[[str], Path], tmp_path: Path
+    reader: Page, dump_dir: Callable[[str], Path], tmp_path: Path
 ) -> None:
     path = shutil.copytree(run_in(ANTIALIAS), tmp_path / "run_1")
     (path / "probe.json").write_text(manifest_text(label=HOSTILE, script=HOSTILE))
@@ -320,26 +297,25 @@ def test_a_dump_of_names_that_mean_harm_is_drawn(
     page = tmp_path / "page.html"
     page.write_text(ip.report_of(ip.open_run(path)).html)
     opened(reader, page.as_uri())
-    assert reader.wait_for("document.querySelector('h1').textContent").startswith("</script>")
-    assert reader.wait_for("[...document.scripts].filter(one => !one.type).length") == 1
-    assert reader.wait_for("typeof hit") == "undefined"
-    assert reader.faults == []
+    expect(reader.locator("h1")).to_have_text(re.compile("^</script>"))
+    expect(reader.locator("script:not([type])")).to_have_count(1)
+    assert reader.evaluate("typeof hit") == "undefined"
 
 
-def test_what_is_missing_is_a_sentence_with_a_command(reader: Browser, tmp_path: Path) -> None:
+def test_what_is_missing_is_a_sentence_with_a_command(reader: Page, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(ip.report_of(ip.open_run(run_in(TRAINING))).html)
     opened(reader, path.as_uri())
-    assert "probe profile" in reader.wait_for("document.querySelector('#missing').textContent")
-    assert "probe whatif" in reader.wait_for("document.querySelector('#more').innerText")
-    assert reader.wait_for("document.querySelectorAll('#time, #verdicts, #processes, #changes').length == 0")
-    empty = "[...document.querySelectorAll('main > section')].filter(one => !one.innerText.split('\\n')[1])"
-    assert reader.wait_for(f"{empty}.length == 0")
+    expect(reader.locator("#missing")).to_contain_text("probe profile")
+    expect(reader.locator("#more")).to_contain_text("probe whatif", use_inner_text=True)
+    expect(reader.locator("#time, #verdicts, #processes, #changes")).to_have_count(0)
+    sections = reader.locator("main > section").all_inner_texts()
+    assert [text for text in sections if not text.partition("\n")[2].strip()] == []
 
 
 @pytest.mark.compiles
 def test_ranks_stand_side_by_side_with_where_compiling_took_each_its_time(
-    reader: Browser, probe: Probe, tmp_path: Path
+    reader: Page, probe: Probe, tmp_path: Path
 ) -> None:
     (tmp_path / "rank.py").write_text(RANK)
     ran = probe("dump", "--label", "two", "--", sys.executable, "-m", *TORCHRUN, "rank.py")
@@ -353,39 +329,37 @@ def test_ranks_stand_side_by_side_with_where_compiling_took_each_its_time(
     ]
     assert not any(one.guards for row in record.compile_times for one in row.compiles)
     opened(reader, (tmp_path / "page.html").as_uri())
-    rows = "[...document.querySelectorAll('#processes tbody tr')].map(row => row.cells[0].textContent).join()"
-    assert reader.wait_for(rows) == "rank0,rank1"
-    text = reader.wait_for("document.querySelector('#compiling').innerText")
+    expect(reader.locator("#processes tbody tr > :first-child")).to_have_text(["rank0", "rank1"])
+    text = reader.locator("#compiling").inner_text()
     assert text.count("compiling took") == len(record.compile_times) == 2
     for row in record.compile_times:
         assert PHASES[row.phases[0].phase] in text
         assert row.regions[0].name in text
-    assert reader.faults == []
 
 
-def test_what_is_printed_has_all_of_the_page_and_nothing_to_click(reader: Browser, page: str) -> None:
-    reader.look(700, 1000, paper=True)
+def test_what_is_printed_has_all_of_the_page_and_nothing_to_click(reader: Page, page: str) -> None:
+    reader.set_viewport_size({"width": 700, "height": 1000})
+    reader.emulate_media(media="print")
     opened(reader, page)
-    assert reader.wait_for("document.querySelectorAll('#table tbody tr').length") == 4
+    expect(reader.locator(ROWS)).to_have_count(4)
     boxes = "[...document.querySelectorAll('.view, .pane, .scroll')]"
-    assert reader.wait_for(f"{boxes}.every(one => one.clientHeight >= one.scrollHeight - 1)")
-    assert reader.wait_for("document.documentElement.scrollWidth") <= 700
-    clicked = "[...document.querySelectorAll('nav, button, input')].filter(one => one.closest('nav, .bar'))"
-    assert reader.wait_for(f"{clicked}.every(one => !one.offsetParent)")
+    assert reader.evaluate(f"{boxes}.every(one => one.clientHeight >= one.scrollHeight - 1)")
+    assert reader.evaluate("document.documentElement.scrollWidth") <= 700
+    clicked = ":is(nav, .bar) :is(nav, button, input), nav"
+    expect(reader.locator(clicked)).not_to_have_count(0)
+    expect(reader.locator(clicked).filter(visible=True)).to_have_count(0)
 
 
-def test_the_address_has_the_section_that_is_read(reader: Browser, page: str) -> None:
-    top = "document.querySelector('#tables').getBoundingClientRect().top"
-    reader.look(1440, 400)
+def test_the_address_has_the_section_that_is_read(reader: Page, page: str) -> None:
+    reader.set_viewport_size({"width": 1440, "height": 400})
     opened(reader, page)
-    reader.click("document.querySelector('nav a[href=\"#at=tables\"]')")
-    reader.wait_for("location.hash.includes('at=tables')")
-    address = reader.wait_for("location.href")
-    opened(reader, address)
-    assert 0 <= reader.wait_for(top) < 150
-    assert reader.wait_for("document.querySelector('nav a.here').textContent") == "Tables"
-    reader.wait_for("(scrollTo(0, 0), location.hash == '')")
-    assert reader.faults == []
+    reader.locator('nav a[href="#at=tables"]').click()
+    expect(reader).to_have_url(re.compile("at=tables"))
+    opened(reader, reader.url)
+    expect(reader.locator("nav a.here")).to_have_text("Tables")
+    assert 0 <= reader.locator("#tables").evaluate("tables => tables.getBoundingClientRect().top") < 150
+    reader.evaluate("scrollTo(0, 0)")
+    expect(reader).to_have_url(re.compile("html#?$"))
 
 
 def test_the_page_holds_what_json_prints(probe: Probe, tmp_path: Path) -> None:
