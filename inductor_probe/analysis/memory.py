@@ -58,7 +58,7 @@ class _Reading:
     memories: list[_Memory] = field(default_factory=list)
     of: dict[str, _Memory] = field(default_factory=dict)
     steps: list[tuple[str, Span]] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
+    uncounted: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._values = symbol_values(self.graph)
@@ -145,7 +145,7 @@ class _Reading:
         if size is None:
             size = value_of(size_bytes(known), self._values)
         if size is None:
-            self.unknown.append(name)
+            self.uncounted.append(name)
             return
         device = (layout and layout.device) or (known and known.device) or ""
         self.add(name, size, _type_of(device), "call", span)
@@ -269,7 +269,7 @@ def _graph_memory(reading: _Reading) -> GraphMemory:
         ),
         lives=tuple(sorted(lives, key=lambda life: (-life.bytes, life.first))),
         elsewhere=sum(totals.values()) - totals.get(device, 0),
-        unknown=tuple(dict.fromkeys(reading.unknown)),
+        uncounted=tuple(dict.fromkeys(reading.uncounted)),
     )
 
 

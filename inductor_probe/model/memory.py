@@ -65,7 +65,7 @@ class GraphMemory(Struct, frozen=True):
         at: the place in `steps` where that is first; None where nothing is run.
         inputs: bytes of those. left: bytes at the end: what is returned.
         lives: of all memory, the largest first. elsewhere: bytes that are allocated on other devices.
-        unknown: names whose size no file says; they are not counted.
+        uncounted: names whose size no file says; they are not counted.
     """
 
     graph: str
@@ -77,7 +77,7 @@ class GraphMemory(Struct, frozen=True):
     steps: tuple[MemoryStep, ...]
     lives: tuple[BufferLife, ...]
     elsewhere: int = 0
-    unknown: tuple[str, ...] = ()
+    uncounted: tuple[str, ...] = ()
 
 
 class LiveResult(Struct, frozen=True):

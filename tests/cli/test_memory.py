@@ -77,7 +77,7 @@ def test_memory_lives_as_long_as_any_name_for_it(tmp_path: Path) -> None:
         (("buf4",), 96, 2, 2, "output"),  # with the gap between its rows
     ]
     assert [step.bytes for step in row.steps] == [4096, 5120, 1120]
-    assert (row.peak, row.at, row.left, row.unknown) == (5120, 1, 96, ())
+    assert (row.peak, row.at, row.left, row.uncounted) == (5120, 1, 96, ())
 
 
 @every_graph

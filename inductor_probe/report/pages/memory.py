@@ -120,8 +120,8 @@ def _page(row: GraphMemory, everything: bool) -> Iterator[Block]:
             yield Line((more, "dim"), 2)
     if row.elsewhere:
         yield Line(f"and {bytes_text(row.elsewhere)} on other devices", 2)
-    if row.unknown:
-        yield Line(f"not counted, as no file says their size: {', '.join(row.unknown)}", 2)
+    if row.uncounted:
+        yield Line(f"not counted, as no file says their size: {', '.join(row.uncounted)}", 2)
 
 
 def _more(row: GraphMemory, at_peak: Sequence[BufferLife], shown: Sequence[BufferLife]) -> str:
