@@ -112,7 +112,7 @@ def test_recompiles_name_the_users_value_and_a_remedy_that_was_tried(answer: ip.
 @pytest.mark.parametrize("width", [80, 140])
 def test_it_is_one_screen(answer: ip.Overview, width: int) -> None:
     lines = to_text(answer.document, width).splitlines()
-    assert len(lines) <= (40 if width == 80 else 25)
+    assert len(lines) <= (40 if width == 80 else 25), "\n".join(lines)
     assert all(len(line) <= width for line in lines)
     assert lines[0].startswith(("Net (net.py:", "no verdict for Net", "Net "))
 

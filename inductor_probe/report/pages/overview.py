@@ -58,7 +58,7 @@ def overview_page(record: OverviewOutput) -> Iterator[Block]:
     if detailed:
         yield from operators_page(record.operators)
     if record.compiling is not None:
-        yield Line(f"{summary_sentence(record.compiling)}: probe compile-time {record.run.name}")
+        yield Line(f"{summary_sentence(record.compiling)}: probe compile-time")
     for text in record.left_out:
         yield Line((f"not looked at: {text}", "dim"))
 
