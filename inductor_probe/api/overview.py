@@ -44,7 +44,7 @@ LONGEST_DUMP_S = 30.0
 MOST_GRAPHS = 4
 """That are measured: of a script of a hundred graphs those that move most bytes."""
 _LEAST_S = 2.0
-_MOST_PARTS, _MOST_COSTS, _MOST_IDEAS = 5, 4, 3
+_MOST_PARTS, _MOST_COSTS, _MOST_IDEAS = 4, 4, 3
 _LEAST_SHARE, _LEAST_COST = 0.01, 0.001
 
 
