@@ -120,7 +120,11 @@ class TorchServer:
 def connected(folder: Path) -> socket.socket:
     """Return a connection by which a server knows that somebody uses it."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.connect(str(folder / OWNERS))
+    try:
+        connection.connect(str(folder / OWNERS))
+    except OSError:  # unclosed, it would be a warning, and so the fault of whatever test runs then
+        connection.close()
+        raise
     return connection
 
 

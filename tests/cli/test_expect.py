@@ -99,6 +99,6 @@ def test_a_part_that_torch_silently_leaves_out_of_cuda_graphs_fails(
     assert probe("expect", run.path, "--cudagraphed", "op0").status == 0
     assert probe("expect", run.path, "--cudagraphed", "op3").status == 1
     (row,) = ip.memory(run, measure=False).record.rows  # partitions are followed where they are called
-    assert row.unknown == ()
+    assert row.uncounted == ()
     assert row.left == 16
     assert probe("expect", HFLIP, "--cudagraphed").status == 2  # it says nothing of CUDA graphs
