@@ -267,7 +267,7 @@ def _differing(now: Mapping[str, KeyPart], before: Mapping[str, KeyPart]) -> tup
         return None
     lines: list[tuple[str, str]] = []
     if now[_GRAPH].digest != before[_GRAPH].digest:
-        both = [(_code(key[_GRAPH].text)) for key in (now, before)]
+        both = [_code(key[_GRAPH].text) for key in (now, before)]
         if len(both[0]) != len(both[1]):
             return None
         lines = [(new, old) for new, old in zip(*both, strict=True) if new != old]

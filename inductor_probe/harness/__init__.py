@@ -9,7 +9,7 @@ Its parts, beside the core that is pasted (options; checks, times and table; inp
 launches, quads): `references` (check), `attention` (that of CUDA in float64), `casts` (which casts round
 there), `own_calls` and `own_state` (the user's callables, in his process), `call_parts`, `call_marks` and
 `marked_wrappers` (what a call of theirs consists of), `eager_operators` (what eager runs in it),
-`allocations` (what both allocate), `laps` (those that kept their cores), `one_rank` (collectives without a
+`allocations` (memory that each takes), `laps` (runs that kept their cores), `one_rank` (collectives without a
 process group), `sides` and `quads` (timing), `budget`, `call_profile`, `profile` and `line_clock` (where a
 call's time goes), `replays` (launches), `interpreter/` (Triton kernels checked without a GPU), `code_copies`,
 `gpu_clock`, `saved_inputs`, `measure`, `server`.
